@@ -1,0 +1,52 @@
+"""Model ``proactivebench_baseline``: plays by a fixed policy, to bound and to test everything else.
+
+    lmms-eval --model proactivebench_baseline --model_args policy=random,seed=1 --tasks ...
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from lmms_eval.api.instance import Instance
+from lmms_eval.api.model import lmms
+
+from proactivebench_tasks.environments.base import derived_seed
+from proactivebench_tasks.errors import HarnessError
+from proactivebench_tasks.model_patches.rollout import Screen
+from proactivebench_tasks.policies import POLICIES
+
+
+class Baseline(lmms):
+    """``policy`` is one of ``POLICIES``; ``seed`` makes policy ``random`` repeatable."""
+
+    is_simple = True
+
+    def __init__(
+        self, policy: str = "random", seed: int = 0, batch_size: int | str = 1, **_: Any
+    ) -> None:
+        super().__init__()
+        if policy not in POLICIES:
+            raise HarnessError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}")
+        self.policy = POLICIES[policy]
+        self.seed = int(seed)
+        self.batch_size = int(batch_size)
+        #: A random answer to a picture seen before is drawn anew (see rollout.py, reuse).
+        self.deterministic = policy != "random"
+
+    def generate_until(self, requests: list[Instance]) -> list[str]:
+        answers = []
+        for request in requests:
+            _, _, screen, doc_id, task, split = request.args
+            if not isinstance(screen, Screen):
+                raise HarnessError("proactivebench_baseline plays ProactiveBench tasks only")
+            episode = screen.episode(self.task_dict[task][split][doc_id])
+            parts = (self.seed, episode.dataset.value, episode.sample.id, len(episode.turns))
+            answers.append(self.policy(episode, random.Random(derived_seed(*parts))))
+        return answers
+
+    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+        raise HarnessError("proactivebench_baseline only generates text")
+
+    def generate_until_multi_round(self, requests: list[Instance]) -> list[str]:
+        raise HarnessError("proactivebench_baseline only generates text")

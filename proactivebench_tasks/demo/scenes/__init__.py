@@ -1,0 +1,1 @@
+"""One module a dataset: how its scenes are drawn, and what its rows say of them."""

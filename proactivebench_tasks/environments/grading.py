@@ -1,0 +1,43 @@
+"""Grading: is a model's answer one of the labels it was shown, and a correct one?
+
+Source: the benchmark's published package, 0.1.1, as recorded in ``tests/vectors``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from enum import Enum
+
+_LETTER_PREFIX = re.compile(r"^.*[A-Z]\.\s*")
+
+
+class Verdict(str, Enum):
+    """What an answer is against a list of labels."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    MISMATCH = "mismatch"  # none of the labels
+
+
+def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: int = 0) -> Verdict:
+    """Grade ``answer`` against ``labels``, of which those in ``correct`` are right.
+
+    Text counts first, then the letter: label ``j`` has letter ``chr(65 + j + offset)``, so ``offset``
+    is the number of options listed above these labels.
+    """
+    text = _normalise(answer)
+    if text in {_normalise(label) for label in labels if label in correct}:
+        return Verdict.CORRECT
+    if text in map(_normalise, labels):
+        return Verdict.WRONG
+
+    letter = answer.split(".")[0].lower().strip()
+    letters = {chr(65 + j + offset).lower(): label for j, label in enumerate(labels)}
+    if letter not in letters:
+        return Verdict.MISMATCH
+    return Verdict.CORRECT if letters[letter] in correct else Verdict.WRONG
+
+
+def _normalise(text: str) -> str:
+    return _LETTER_PREFIX.sub("", text).lower().strip().replace(" ", "")

@@ -1,0 +1,30 @@
+"""Realistic-Occlusion-Dataset: an object behind blocks that can be moved left or right."""
+
+from __future__ import annotations
+
+from proactivebench_tasks.environments.environment import Action, Environment, State
+from proactivebench_tasks.samples import RodSample
+
+#: This series lacks its picture 6; a move that would show it shows the neighbour in that direction.
+_BROKEN_SERIES = "natural_bluebl_greenr-banana-s6"
+
+
+class RodEnvironment(Environment[RodSample]):
+    actions = {"to the left": Action.LEFT, "to the right": Action.RIGHT}
+    open_ended_suggestions = 2
+
+    def answerable(self, state: State) -> bool:
+        return self._reference or state.turn > 0
+
+    def next_image(self, state: State, action: Action) -> int:
+        step = -1 if action is Action.LEFT else 1
+        return (state.image + step) % self.sample.num_images
+
+    def path(self, image: int, state: State) -> str:
+        path = super().path(image, state)
+        if _BROKEN_SERIES in path and not self._reference:
+            path = path.replace("s6", "s5" if state.last is Action.LEFT else "s7")
+        return path
+
+    def open_ended_answers(self) -> str:
+        return "Move the blocks, Move the camera."

@@ -1,0 +1,27 @@
+"""The errors of this package: one family, one type for each kind of cause.
+
+Every message says what is wrong, where, and what to do about it. Code outside this package that
+wants to catch "anything ProactiveBench has to complain about" catches ``ProactiveBenchError``.
+"""
+
+from __future__ import annotations
+
+
+class ProactiveBenchError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+
+class DataError(ProactiveBenchError):
+    """The benchmark's data (a folder, a jsonl row, a picture) is missing or malformed."""
+
+
+class ProtocolError(ProactiveBenchError):
+    """The official wording and id lists cannot be had, or are not the ones expected."""
+
+
+class HarnessError(ProactiveBenchError):
+    """The installed lmms-eval, or a model wrapper in it, does not do what this plugin needs."""
+
+
+class GenerationError(ProactiveBenchError):
+    """A model wrapper returned something that is no answer."""

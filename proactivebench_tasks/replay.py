@@ -1,0 +1,140 @@
+"""Replay: recorded decisions of the benchmark, compared with ours field by field.
+
+A file holds one JSON object a line, an episode as the published package played it (fields: see
+``tests/vectors`` and README, Replay). Every recorded field counts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proactivebench_tasks import protocol as protocols
+from proactivebench_tasks.environments.base import Episode, Mode
+from proactivebench_tasks.environments.environment import Box
+from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.protocol import Protocol
+from proactivebench_tasks.samples import Dataset, parse
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field that came out otherwise. ``step`` is ``None`` for fields of the whole episode."""
+
+    dataset: str
+    line: int
+    step: int | None
+    field: str
+    recorded: object
+    ours: object
+
+    def __str__(self) -> str:
+        where = f"{self.dataset}, line {self.line}"
+        if self.step is not None:
+            where += f", step {self.step}"
+        return f"{where}, {self.field}: recorded {self.recorded!r}, ours {self.ours!r}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome for one file. ``differences`` holds the first one of each differing episode."""
+
+    episodes: int
+    differences: tuple[Difference, ...]
+
+
+def replay(path: Path, wording: bool = True) -> Report:
+    """Replay a .jsonl or .jsonl.gz file. ``wording=False`` leaves the prompt hashes out.
+
+    Raises ``DataError`` for a file that is missing, is no such recording, or has a broken line;
+    ``ProtocolError`` when the official wording is needed and cannot be had.
+    """
+    protocol = protocols.get("official" if wording else "builtin")
+    differences, episodes = [], 0
+    for line, record in _records(path):
+        episodes += 1
+        try:
+            first = next(_compare(line, record, protocol, wording), None)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path}, line {line}: no recorded episode ({error!r})") from error
+        except DataError as error:
+            raise DataError(f"{path}, line {line}: {error}") from error
+        if first is not None:
+            differences.append(first)
+    return Report(episodes, tuple(differences))
+
+
+def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+            for number, text in enumerate(lines, start=1):
+                if text.strip():
+                    yield number, json.loads(text)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    except ValueError as error:
+        raise DataError(f"{path}: not a JSON-lines file: {error}") from error
+
+
+def _compare(
+    line: int, record: Mapping[str, Any], protocol: Protocol, wording: bool
+) -> Iterator[Difference]:
+    dataset = Dataset.parse(record["dataset"])
+    sample = parse(dataset, record["sample"])
+    mode = Mode(record["mode"])
+    episode = Episode(dataset, sample, protocol, mode)
+
+    def check(step: int | None, recorded: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Difference]:
+        for field, value in ours.items():
+            if recorded[field] != value:
+                yield Difference(dataset.value, line, step, field, recorded[field], value)
+
+    if mode is Mode.NORMAL:
+        answers = {"open_ended_answers": episode.environment.open_ended_answers()}
+        yield from check(None, record, answers)
+    for number, step in enumerate(record["steps"]):
+        if episode.done:
+            yield Difference(dataset.value, line, number, "stop", False, True)
+            return
+        seen = episode.observe()
+        if wording:
+            hinted = protocol.prompt(
+                dataset, sample, reference=mode is Mode.REFERENCE, hint=True
+            )
+            hashes = {
+                "prompt_sha256": _sha256(seen.prompt),
+                "hint_prompt_sha256": _sha256(hinted),
+                "mcqa_prompt_sha256": _sha256(seen.text),
+            }
+            yield from check(number, step, hashes)
+        turn = episode.step(step["answer"])
+        ours = {
+            "image": turn.image,
+            "crop": _box(turn.crop),
+            "options": list(turn.options),
+            "action_verdict": turn.suggestion.value,
+            "category_verdict": turn.category.value,
+            "stop": turn.stop is not None,
+        }
+        yield from check(number, step, ours)
+    summary = episode.summary()
+    ours = {
+        "num_turns": summary.num_turns,
+        "correct_prediction": summary.correct_prediction,
+        "reached_max_steps": summary.reached_max_turns,
+        "image_ids": [turn.image_id for turn in episode.turns],
+    }
+    yield from check(None, record, ours)
+
+
+def _box(crop: Box | None) -> object:
+    return crop and [crop.left, crop.top, crop.right, crop.bottom]
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

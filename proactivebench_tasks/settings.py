@@ -1,0 +1,48 @@
+"""Setting: the variant of the benchmark that a task's YAML asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from proactivebench_tasks.environments.environment import Mode
+from proactivebench_tasks.errors import HarnessError
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What ``lmms_eval_specific_kwargs`` may say, with its defaults."""
+
+    mode: Mode = Mode.NORMAL
+    hint: bool = False
+    #: Drop ``<think>...</think>`` from each answer before it is graded.
+    strip_thinking: bool = False
+    #: Seed of what random mode draws, together with the sample.
+    seed: int = 0
+
+    @classmethod
+    def parse(cls, kwargs: Mapping[str, Any] | None) -> Setting:
+        """Read a task's ``lmms_eval_specific_kwargs``; ``HarnessError`` for a key or value that is
+        not known."""
+        # The harness merges `default` into the mapping and leaves the blocks of other models there.
+        given = {k: v for k, v in (kwargs or {}).items() if not isinstance(v, Mapping)}
+        known = {field.name: field for field in fields(cls)}
+        for key, value in given.items():
+            if key not in known:
+                raise HarnessError(
+                    f"lmms_eval_specific_kwargs: unknown key {key!r}; known: {', '.join(known)}"
+                )
+            if key == "mode":
+                if value not in {m.value for m in Mode}:
+                    raise HarnessError(
+                        f"lmms_eval_specific_kwargs: mode is {value!r}; expected one of "
+                        f"{', '.join(m.value for m in Mode)}"
+                    )
+                given[key] = Mode(value)
+            elif type(value) is not type(known[key].default):
+                raise HarnessError(
+                    f"lmms_eval_specific_kwargs: {key} is {value!r}; expected a "
+                    f"{type(known[key].default).__name__}"
+                )
+        return cls(**given)

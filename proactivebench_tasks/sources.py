@@ -1,0 +1,130 @@
+"""Source: where a dataset's rows and pictures come from, and its rows made ready for the harness.
+
+A task's YAML names ``proactivebench_tasks.sources.rod`` (or ``demo_rod``) as its data file. Looking
+that attribute up validates the rows, keeps those that count, and returns the path of the result: one
+jsonl per dataset in the cache folder, made once and reused while its inputs are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from proactivebench_tasks import protocol as protocols
+from proactivebench_tasks.cache import cache_dir
+from proactivebench_tasks.demo import DATA as DEMO_DATA
+from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.protocol import Protocol
+from proactivebench_tasks.samples import Dataset, Sample, parse
+
+DATA_DIR = "PROACTIVEBENCH_DATA_DIR"
+
+#: Raised by one when the prepared rows change shape, so that older ones are not reused.
+_LAYOUT = 1
+
+
+class Source(str, Enum):
+    """A data folder and the wording that belongs to it."""
+
+    OFFICIAL = "official"
+    DEMO = "demo"
+
+    @property
+    def folder(self) -> Path:
+        """The folder that holds the ``*_preprocessed.jsonl`` and the pictures beside them."""
+        if self is Source.DEMO:
+            return DEMO_DATA / "test"
+        if not (named := os.environ.get(DATA_DIR)):
+            raise DataError(
+                f"no data folder: set {DATA_DIR} to the folder that holds the official "
+                "*_preprocessed.jsonl files and the extracted pictures "
+                "(README, Running on the official data)"
+            )
+        folder = Path(named).expanduser()
+        if not folder.is_dir():
+            raise DataError(f"{DATA_DIR} is {named!r}, which is no folder")
+        return folder
+
+    @property
+    def protocol(self) -> Protocol:
+        return protocols.get("builtin" if self is Source.DEMO else "official")
+
+
+def read(path: Path, dataset: Dataset) -> Iterator[tuple[int, dict[str, Any], Sample]]:
+    """The rows of a jsonl, validated: line number from 1, the row as it stands, the sample.
+
+    Blank lines are passed over. Raises ``DataError`` that names file, line, field and what was
+    expected, at the first row at fault.
+    """
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, text in enumerate(lines, start=1):
+                if not text.strip():
+                    continue
+                try:
+                    row = json.loads(text)
+                    sample = parse(dataset, row)
+                except (ValueError, RecursionError) as error:
+                    raise DataError(f"{path}, line {number}: not JSON: {error}") from error
+                except DataError as error:
+                    raise DataError(f"{path}, line {number}: {error}") from error
+                yield number, row, sample
+    except FileNotFoundError:
+        raise DataError(
+            f"{path} does not exist; the data folder must hold one jsonl per dataset"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def prepared(source: Source, dataset: Dataset) -> Path:
+    """Path of a dataset's rows as the harness loads them.
+
+    Kept are the rows whose id the protocol lists, without those of ``strong_occlusions: false``.
+    Columns: the sample's fields, ``dataset``, ``source`` and ``line`` (in the original jsonl, which
+    tells rows apart). Raises ``DataError`` and ``ProtocolError`` before any model is called.
+    """
+    path, protocol = source.folder / dataset.jsonl, source.protocol
+    try:
+        content = path.read_bytes()
+    except OSError:
+        content = b""  # `read` says what is wrong with it
+    inputs = [str(_LAYOUT), protocol.version, hashlib.sha256(content).hexdigest()]
+    digest = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
+    target = cache_dir() / "rows" / f"{source.value}-{dataset.task}-{digest}.jsonl"
+    if target.is_file():
+        return target
+
+    total, kept = 0, []
+    for line, row, sample in read(path, dataset):
+        total += 1
+        if row.get("strong_occlusions") is False or not protocol.accepts(dataset, sample.id):
+            continue
+        place = {"dataset": dataset.value, "source": source.value, "line": line}
+        kept.append(json.dumps(place | sample.model_dump(mode="json"), ensure_ascii=False) + "\n")
+    if not kept:
+        raise DataError(
+            f"{path}: none of its {total} rows is part of the evaluation: {protocol.version} lists "
+            "other ids, or strong_occlusions is false; is this the official test split?"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text("".join(kept), encoding="utf-8")
+    draft.replace(target)  # whole or not at all, also with several processes
+    return target
+
+
+def __getattr__(name: str) -> str:
+    """``rod``, ``vsod``, ... and ``demo_rod``, ...: the prepared rows, for a YAML's data_files."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    demo = name.startswith("demo_")
+    task = name.removeprefix("demo_")
+    if task not in {dataset.task for dataset in Dataset}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return str(prepared(Source.DEMO if demo else Source.OFFICIAL, Dataset.of_task(task)))

@@ -1,0 +1,84 @@
+"""Transcript: the record of one played sample, as JSON in the harness's samples file.
+
+It holds the answers and everything a reader needs to follow them. Scoring trusts only the answers:
+it plays them again through the same ``Episode``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from proactivebench_tasks.environments.base import Episode, Summary
+from proactivebench_tasks.environments.environment import Mode
+from proactivebench_tasks.protocol import Protocol
+from proactivebench_tasks.samples import Dataset, Sample
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """``outputs`` are the model's raw texts, one a turn; ``error`` says why a sample failed."""
+
+    episode: Episode
+    outputs: tuple[str, ...]
+    reused: tuple[bool, ...]  # answered before in this episode, so the model was not called
+    error: str | None = None
+
+    def to_json(self) -> str:
+        episode, summary = self.episode, self.episode.summary()
+        turns = []
+        for turn, output, reused in zip(episode.turns, self.outputs, self.reused, strict=True):
+            entry: dict[str, Any] = {
+                "image": turn.image,
+                "image_id": turn.image_id,
+                "crop": turn.crop and [turn.crop.left, turn.crop.top, turn.crop.right, turn.crop.bottom],
+                "options": turn.options,
+                "answer": turn.answer,
+                "suggestion": turn.suggestion.value,
+                "category": turn.category.value,
+            }
+            if output != turn.answer:
+                entry["output"] = output
+            if reused:
+                entry["reused"] = True
+            turns.append(entry)
+        stop = episode.turns[-1].stop if episode.turns else None
+        record = {
+            "schema": SCHEMA,
+            "protocol": episode.protocol.version,
+            "dataset": episode.dataset.value,
+            "id": episode.sample.id,
+            "mode": episode.mode.value,
+            "hint": episode.hint,
+            "seed": episode.seed,
+            "turns": turns,
+            "num_turns": summary.num_turns,
+            "correct_prediction": summary.correct_prediction,
+            "stop": "failed" if self.error else stop and stop.value,
+            "error": self.error,
+        }
+        # The harness may strip reasoning tags from the whole response; escaped, none is seen.
+        return json.dumps(record, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def score(text: str, dataset: Dataset, sample: Sample, protocol: Protocol) -> Summary | None:
+    """Play a transcript's answers through a fresh episode; ``None`` if the sample failed.
+
+    Raises ``ValueError`` when the text is no whole transcript of this sample.
+    """
+    record = json.loads(text)
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise ValueError(f"not a transcript of schema {SCHEMA}")
+    if (record["dataset"], record["id"]) != (dataset.value, sample.id):
+        raise ValueError(f"transcript of {record['dataset']} {record['id']}, not of this sample")
+    if record["error"] is not None:
+        return None
+    episode = Episode(dataset, sample, protocol, Mode(record["mode"]), record["seed"])
+    for turn in record["turns"]:
+        episode.step(turn["answer"])
+    if not episode.done:
+        raise ValueError("the transcript ends before the episode does")
+    return episode.summary()
