@@ -1,9 +1,9 @@
 """The episode runner: plays many episodes at once through any model wrapper, turn by turn.
 
 lmms-eval plays multi-turn tasks (``output_type: generate_until_agentic``) one request at a time,
-whatever the batch size, and its response cache takes turns for one another. Here every call carries
-one turn of many episodes. Requests of other tasks go to lmms-eval's own loop, untouched. This can go
-once that loop batches across documents and its cache key covers the image.
+whatever the batch size, and its response cache takes turns for one another. Here every call
+carries one turn of many episodes. Requests of other tasks go to lmms-eval's own loop, untouched.
+This can go once that loop batches across documents and its cache key covers the image.
 
 What a wrapper may rely on: a call holds one task, each document at most once, one shared callable
 that finds the picture from the document, and its own copy of the generation arguments.
@@ -16,37 +16,25 @@ import functools
 import hashlib
 import json
 import os
-import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lmms_eval.api.instance import (
-    GenerationResult,
-    Instance,
-    TokenCounts,
-    unwrap_generation_output,
-)
+from lmms_eval.api.instance import Instance, unwrap_generation_output
 from lmms_eval.caching.response_cache import is_deterministic
 from loguru import logger
-from PIL.Image import Image
 from tqdm import tqdm
 
 from proactivebench_tasks import documents
-from proactivebench_tasks.documents import Document
-from proactivebench_tasks.environments.base import Episode, Observation
 from proactivebench_tasks.errors import GenerationError, HarnessError
+from proactivebench_tasks.guard import Guard
+from proactivebench_tasks.play import Play
+from proactivebench_tasks.screen import DECODERS, Screen
 from proactivebench_tasks.settings import Setting
-from proactivebench_tasks.transcripts import Transcript
 
 #: Number of unfinished episodes kept in play; the default is 8 batches, at least 64.
 WINDOW = "PROACTIVEBENCH_WINDOW"
-
-_FAILED_REQUEST = "[LMMS_EVAL_REQUEST_FAILED"  # what API wrappers return when they gave up
-_DECODERS = 4  # threads that decode pictures ahead
-_DECODED_AHEAD = 16  # pictures held decoded, at most
 
 
 def apply(ours: Callable[..., str]) -> None:
@@ -57,8 +45,8 @@ def apply(ours: Callable[..., str]) -> None:
     original = getattr(evaluator, name, None)
     if original is None:
         raise HarnessError(
-            f"this lmms-eval has no evaluator.{name}, so ProactiveBench cannot run in it; supported "
-            "are lmms-eval 0.7.0 to 0.7.3: pip install 'lmms-eval>=0.7,<0.8'"
+            f"this lmms-eval has no evaluator.{name}, so ProactiveBench cannot run in it; "
+            "supported are lmms-eval 0.7.0 to 0.7.3: pip install 'lmms-eval>=0.7,<0.8'"
         )
     if getattr(original, "routes", None) is ours:
         return
@@ -79,134 +67,6 @@ def apply(ours: Callable[..., str]) -> None:
 
     dispatch.routes = ours  # type: ignore[attr-defined]
     evaluator._run_generate_until_agentic = dispatch
-
-
-@dataclass(eq=False)
-class Play:
-    """An episode in play: its request in the harness, its answers so far, what went wrong."""
-
-    request: Instance
-    doc: Document
-    episode: Episode
-    outputs: list[str] = field(default_factory=list)
-    reused: list[bool] = field(default_factory=list)
-    answered: dict[Observation, str] = field(default_factory=dict)
-    tokens: Counter[str] = field(default_factory=Counter)
-    error: Exception | None = None
-
-    @property
-    def over(self) -> bool:
-        return self.episode.done or self.error is not None
-
-    @functools.cached_property
-    def seen(self) -> Observation:
-        """What the model sees now; forgotten with each answer."""
-        return self.episode.observe()
-
-    def answer(self, output: str, strip_thinking: bool, reused: bool = False) -> None:
-        self.answered[self.seen] = output
-        try:
-            self.episode.step(without_thinking(output) if strip_thinking else output)
-        except Exception as error:  # malformed data: this sample's failure, not the run's
-            self.error = error
-            return
-        self.outputs.append(output)
-        self.reused.append(reused)
-        del self.seen
-
-    def response(self) -> GenerationResult:
-        error = self.error and f"{type(self.error).__name__}: {self.error}"
-        transcript = Transcript(self.episode, tuple(self.outputs), tuple(self.reused), error)
-        counts = TokenCounts(**self.tokens) if self.tokens else None
-        return GenerationResult(transcript.to_json(), counts)
-
-
-def without_thinking(text: str) -> str:
-    """The answer after a model's thinking. Thinking that never ends leaves no answer."""
-    return re.sub(r"<think>.*", "", text.rpartition("</think>")[2], flags=re.DOTALL).strip()
-
-
-class Screen:
-    """The callable that every request of a call shares: it finds the picture from the document.
-
-    Pictures of the call are decoded ahead in its order, a bounded number of them.
-    """
-
-    def __init__(self, pool: ThreadPoolExecutor, chat: bool) -> None:
-        self._pool = pool
-        self._chat = chat
-        self._plays: dict[object, Play] = {}
-        self._waiting: deque[Play] = deque()
-        self._decoding: dict[object, Future[Image]] = {}
-
-    def show(self, plays: Iterable[Play]) -> None:
-        """Set the plays of the next call."""
-        self._plays = {documents.key(play.doc): play for play in plays}
-        self._decoding = {}
-        self._waiting = deque(self._plays.values())
-        self._decode_ahead()
-
-    def episode(self, doc: Document) -> Episode:
-        """The episode of a document in this call."""
-        return self._plays[documents.key(doc)].episode
-
-    def __call__(self, doc: Document) -> list[Any]:
-        """Pictures for a simple wrapper, messages for a chat wrapper: fresh ones in each call."""
-        play = self._plays[documents.key(doc)]
-        decoding = self._decoding.pop(documents.key(doc), None)
-        self._decode_ahead()
-        try:
-            image = decoding.result() if decoding else documents.pixels(doc, play.seen)
-        except Exception as error:
-            play.error = error  # told apart from a failure of the wrapper
-            raise
-        if not self._chat:
-            return [image]
-        content = [{"type": "image", "url": image}, {"type": "text", "text": play.seen.text}]
-        return [{"role": "user", "content": content}]
-
-    def _decode_ahead(self) -> None:
-        while self._waiting and len(self._decoding) < _DECODED_AHEAD:
-            play = self._waiting.popleft()
-            future = self._pool.submit(documents.pixels, play.doc, play.seen)
-            self._decoding[documents.key(play.doc)] = future
-
-
-class Guard:
-    """The model as the response cache sees it: checks what the wrapper returns, shields what it is
-    given. The cache computes its keys after the call, so a wrapper that changes its generation
-    arguments would store answers where they are never found."""
-
-    def __init__(self, lm: Any) -> None:
-        self._lm = lm
-        self.failures: dict[int, str] = {}
-
-    def generate_until(self, requests: list[Instance]) -> list[Any]:
-        responses = self._lm.generate_until([_own_copy(request) for request in requests])
-        if len(responses) != len(requests):
-            raise HarnessError(
-                f"wrapper {type(self._lm).__name__} returned {len(responses)} responses for "
-                f"{len(requests)} requests, so no answer can be told to belong to its sample"
-            )
-        return [self._checked(*pair) for pair in zip(requests, responses, strict=True)]
-
-    def _checked(self, request: Instance, response: Any) -> Any:
-        """What the cache may keep: ``None``, which it does not, for a response that is no answer."""
-        text, counts = unwrap_generation_output(response) if response is not None else (None, None)
-        if not isinstance(text, str) or text.startswith(_FAILED_REQUEST):
-            wrapper = type(self._lm).__name__
-            self.failures[id(request)] = f"wrapper {wrapper} returned no answer: {text!r:.500}"
-            return None
-        # A pair, unlike a GenerationResult, keeps its counts in the cache.
-        return (text, counts.to_dict()) if counts is not None and text.strip() else text
-
-
-def _own_copy(request: Instance) -> Instance:
-    own = copy.copy(request)
-    own.arguments = tuple(
-        copy.deepcopy(arg) if isinstance(arg, dict) else arg for arg in request.args
-    )
-    return own
 
 
 def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> list[Any]:
@@ -257,43 +117,44 @@ class Runner:
             "generate_until", example.args[1]
         )
         self.count: Counter[str] = Counter()
+        self.first_error: Exception | None = None
 
     def play(self, requests: Sequence[Instance]) -> list[Play]:
         """Play one episode for each request; each document must be there once."""
         plays = [self._start(request) for request in requests]
         queue = deque(plays)
         live: list[Play] = []
-        pool = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
+        self.count["episodes"] += len(plays)
+        pool = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
         screen = Screen(pool, chat=not getattr(self.lm, "is_simple", True))
-        bar = tqdm(
-            total=len(plays),
-            desc=self.task,
-            unit="turn",
-            disable=getattr(self.lm, "rank", 0) != 0,
-        )
-        with pool, bar:
+        rank = getattr(self.lm, "rank", 0)
+        with pool, tqdm(desc=self.task, unit="turn", disable=rank != 0) as bar:
             while queue or live:
                 while queue and len(live) < self.window:
                     live.append(queue.popleft())
                 self._ask(self._chosen(live), screen)
                 for play in live:
                     self._reuse_answers(play)
+                    if play.over:
+                        self._tally(play)
                 live = [play for play in live if not play.over]
-                self._show_progress(bar, plays)
+                self._show_progress(bar)
         return plays
 
     def report(self) -> None:
-        """Log what this task cost."""
+        """Log what this task cost. If every sample failed, raise the first error."""
         count = self.count
         logger.info(
             f"{self.task}: {count['asked']} turns asked, {count['reused']} answers reused, "
-            f"{count['failed']} samples failed"
+            f"{count['failed']} of {count['episodes']} samples failed"
         )
         if count["empty"]:
             logger.warning(
                 f"{self.task}: {count['empty']} answers were empty. Some wrappers return nothing "
                 "when generation fails; empty answers are not cached and are asked again next time"
             )
+        if self.first_error is not None and count["failed"] == count["episodes"]:
+            raise self.first_error
 
     def _start(self, request: Instance) -> Play:
         _, _, _, _, doc_id, task, split = request.args
@@ -334,20 +195,21 @@ class Runner:
                 self._answer(play, output)
 
     def _answer(self, play: Play, output: str, reused: bool = False) -> None:
+        self.count["reused" if reused else "asked"] += 1
+        self.count["empty"] += not output.strip()
         play.answer(output, self.setting.strip_thinking, reused)
         if play.error is not None:
             self._fail(play, play.error)
-        self.count["reused" if reused else "asked"] += 1
-        self.count["empty"] += not output.strip()
 
     def _fail(self, play: Play, error: Exception) -> None:
         play.error = error
+        self.first_error = self.first_error or error
         self.count["failed"] += 1
         sample = f"{play.episode.dataset.value}, sample {play.episode.sample.id}"
         turn = len(play.episode.turns) + 1
         logger.error(f"{self.task}: {sample}, turn {turn}: {type(error).__name__}: {error}")
         if not self.count["asked"] and self.count["failed"] >= self.window:
-            raise error  # nothing works: no use in a night of it
+            raise self.first_error  # nothing works: no use in a night of it
 
     def _generate(self, plays: list[Play], screen: Screen) -> list[str | Exception]:
         screen.show(plays)
@@ -386,20 +248,23 @@ class Runner:
         while self.reuse and not play.over and play.seen in play.answered:
             self._answer(play, play.answered[play.seen], reused=True)
 
-    def _show_progress(self, bar: Any, plays: Sequence[Play]) -> None:
-        over = [play for play in plays if play.over]
-        if not over:
-            return
-        turns = sum(len(play.episode.turns) for play in plays)
-        # Turns to come are guessed from the episodes that are over.
-        per_episode = sum(len(play.episode.turns) for play in over) / len(over)
-        bar.total = max(turns, round(per_episode * len(plays)))
-        bar.n = turns
-        done = [play.episode.summary() for play in over if play.error is None]
-        if done:
-            acc = 100 * sum(s.correct_prediction for s in done) / len(over)
-            ps = sum(s.suggestions for s in done) / len(over)
-            bar.set_postfix(done=f"{len(over)}/{len(plays)}", acc=f"{acc:.1f}", ps=f"{ps:.2f}")
+    def _tally(self, play: Play) -> None:
+        summary = play.episode.summary()
+        self.count["over"] += 1
+        self.count["turns"] += summary.num_turns
+        if play.error is None:
+            self.count["solved"] += summary.correct_prediction
+            self.count["suggestions"] += summary.suggestions
+
+    def _show_progress(self, bar: Any) -> None:
+        count = self.count
+        bar.n = count["asked"] + count["reused"]
+        if over := count["over"]:
+            # Turns to come are guessed from the episodes that are over.
+            bar.total = max(bar.n, round(count["turns"] / over * count["episodes"]))
+            acc, ps = 100 * count["solved"] / over, count["suggestions"] / over
+            done = f"{over}/{count['episodes']}"
+            bar.set_postfix(done=done, acc=f"{acc:.1f}", ps=f"{ps:.2f}", refresh=False)
         bar.refresh()
 
 

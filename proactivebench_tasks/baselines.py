@@ -1,6 +1,6 @@
 """Model ``proactivebench_baseline``: plays by a fixed policy, to bound and to test everything else.
 
-    lmms-eval --model proactivebench_baseline --model_args policy=random,seed=1 --tasks ...
+lmms-eval --model proactivebench_baseline --model_args policy=random,seed=1 --tasks ...
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from lmms_eval.api.model import lmms
 
 from proactivebench_tasks.environments.base import derived_seed
 from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.model_patches.rollout import Screen
 from proactivebench_tasks.policies import POLICIES
+from proactivebench_tasks.screen import Screen
 
 
 class Baseline(lmms):

@@ -1,4 +1,4 @@
-"""Document: a prepared row as the harness hands it out (a dict), turned back into what it stands for.
+"""Document: a prepared row as the harness hands it out, turned back into what it stands for.
 
 The columns are those of ``sources.prepared``.
 """

@@ -37,8 +37,8 @@ def process_results(doc: Document, results: list[str]) -> dict[str, float]:
         summary = transcripts.score(results[0], *documents.parts(doc))
     except (ValueError, KeyError, TypeError) as error:
         logger.error(
-            f"{doc['dataset']}, sample {doc['id']}: the response is no transcript of it ({error!r}) "
-            f"and counts as failed: {results[0]!r:.200}"
+            f"{doc['dataset']}, sample {doc['id']}: the response is no transcript of it "
+            f"({error!r}) and counts as failed: {results[0]!r:.200}"
         )
         summary = None
     return metrics.multiple_choice(summary)

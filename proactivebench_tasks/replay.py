@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from proactivebench_tasks import protocol as protocols
-from proactivebench_tasks.environments.base import Episode, Mode
-from proactivebench_tasks.environments.environment import Box
+from proactivebench_tasks.environments.base import Episode
+from proactivebench_tasks.environments.environment import Box, Mode
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.protocol import Protocol
 from proactivebench_tasks.samples import Dataset, parse
@@ -89,7 +89,9 @@ def _compare(
     mode = Mode(record["mode"])
     episode = Episode(dataset, sample, protocol, mode)
 
-    def check(step: int | None, recorded: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Difference]:
+    def check(
+        step: int | None, recorded: Mapping[str, Any], ours: Mapping[str, Any]
+    ) -> Iterator[Difference]:
         for field, value in ours.items():
             if recorded[field] != value:
                 yield Difference(dataset.value, line, step, field, recorded[field], value)
@@ -103,9 +105,7 @@ def _compare(
             return
         seen = episode.observe()
         if wording:
-            hinted = protocol.prompt(
-                dataset, sample, reference=mode is Mode.REFERENCE, hint=True
-            )
+            hinted = protocol.prompt(dataset, sample, reference=mode is Mode.REFERENCE, hint=True)
             hashes = {
                 "prompt_sha256": _sha256(seen.prompt),
                 "hint_prompt_sha256": _sha256(hinted),

@@ -165,7 +165,9 @@ class CocoSample(Sample):
 
     placeholders: ClassVar[frozenset[str]] = frozenset()
 
-    direction: Annotated[str, Field(pattern=r"^((left|right|up|down)(_(left|right|up|down))?|zoom)$")]
+    direction: Annotated[
+        str, Field(pattern=r"^((left|right|up|down)(_(left|right|up|down))?|zoom)$")
+    ]
     granularity: Count
     horizontal_step: Number
     vertical_step: Number

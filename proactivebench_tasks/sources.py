@@ -1,8 +1,8 @@
 """Source: where a dataset's rows and pictures come from, and its rows made ready for the harness.
 
 A task's YAML names ``proactivebench_tasks.sources.rod`` (or ``demo_rod``) as its data file. Looking
-that attribute up validates the rows, keeps those that count, and returns the path of the result: one
-jsonl per dataset in the cache folder, made once and reused while its inputs are the same.
+that attribute up validates the rows, keeps those that count, and returns the path of the result:
+one jsonl per dataset in the cache folder, made once and reused while its inputs are the same.
 """
 
 from __future__ import annotations

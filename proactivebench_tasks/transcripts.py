@@ -34,7 +34,8 @@ class Transcript:
             entry: dict[str, Any] = {
                 "image": turn.image,
                 "image_id": turn.image_id,
-                "crop": turn.crop and [turn.crop.left, turn.crop.top, turn.crop.right, turn.crop.bottom],
+                "crop": turn.crop
+                and [turn.crop.left, turn.crop.top, turn.crop.right, turn.crop.bottom],
                 "options": turn.options,
                 "answer": turn.answer,
                 "suggestion": turn.suggestion.value,

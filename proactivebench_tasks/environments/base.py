@@ -6,9 +6,9 @@
         turn = episode.step(answer)     # graded; the image may change
     episode.summary()
 
-An episode ends when a turn names the right category, or neither that nor a right suggestion, or when
-every turn is used. What differs between datasets is in their ``Environment``; wording comes from the
-``Protocol``.
+An episode ends when a turn names the right category, or neither that nor a right suggestion, or
+when every turn is used. What differs between datasets is in their ``Environment``; wording comes
+from the ``Protocol``.
 """
 
 from __future__ import annotations
@@ -182,7 +182,9 @@ class Episode:
         """What the accepted suggestion does to the image."""
         if self.mode is Mode.RANDOM:
             seed = derived_seed(self.seed, self.dataset.value, self.sample.id, len(self.turns))
-            return random.Random(seed).choice(list(dict.fromkeys(self.environment.actions.values())))
+            return random.Random(seed).choice(
+                list(dict.fromkeys(self.environment.actions.values()))
+            )
         for option in self.correct_suggestions:
             if grade(answer, self.suggestions, [option]) is Verdict.CORRECT:
                 return self.environment.action(option)

@@ -23,8 +23,8 @@ class Verdict(str, Enum):
 def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: int = 0) -> Verdict:
     """Grade ``answer`` against ``labels``, of which those in ``correct`` are right.
 
-    Text counts first, then the letter: label ``j`` has letter ``chr(65 + j + offset)``, so ``offset``
-    is the number of options listed above these labels.
+    Text counts first, then the letter: label ``j`` has letter ``chr(65 + j + offset)``, so
+    ``offset`` is the number of options listed above these labels.
     """
     text = _normalise(answer)
     if text in {_normalise(label) for label in labels if label in correct}:

@@ -1,0 +1,67 @@
+"""Screen: what a model wrapper calls to get the picture of a turn, for all requests of a call."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from PIL.Image import Image
+
+from proactivebench_tasks import documents
+from proactivebench_tasks.documents import Document
+from proactivebench_tasks.environments.base import Episode
+from proactivebench_tasks.play import Play
+
+DECODERS = 4  # threads that decode pictures ahead
+_DECODED_AHEAD = 16  # pictures held decoded, at most
+
+
+class Screen:
+    """The callable that every request of a call shares: it finds the picture from the document.
+
+    Pictures of the call are decoded ahead in its order, a bounded number of them.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, chat: bool) -> None:
+        self._pool = pool
+        self._chat = chat
+        self._plays: dict[object, Play] = {}
+        self._waiting: deque[Play] = deque()
+        self._decoding: dict[object, Future[Image]] = {}
+        self._lock = threading.Lock()  # API wrappers ask from many threads
+
+    def show(self, plays: Iterable[Play]) -> None:
+        """Set the plays of the next call."""
+        self._plays = {documents.key(play.doc): play for play in plays}
+        self._decoding = {}
+        self._waiting = deque(self._plays.values())
+        self._decode_ahead()
+
+    def episode(self, doc: Document) -> Episode:
+        """The episode of a document in this call."""
+        return self._plays[documents.key(doc)].episode
+
+    def __call__(self, doc: Document) -> list[Any]:
+        """Pictures for a simple wrapper, messages for a chat wrapper: fresh ones in each call."""
+        play = self._plays[documents.key(doc)]
+        decoding = self._decoding.pop(documents.key(doc), None)
+        self._decode_ahead()
+        try:
+            image = decoding.result() if decoding else documents.pixels(doc, play.seen)
+        except Exception as error:
+            play.error = error  # told apart from a failure of the wrapper
+            raise
+        if not self._chat:
+            return [image]
+        content = [{"type": "image", "url": image}, {"type": "text", "text": play.seen.text}]
+        return [{"role": "user", "content": content}]
+
+    def _decode_ahead(self) -> None:
+        with self._lock:
+            while self._waiting and len(self._decoding) < _DECODED_AHEAD:
+                play = self._waiting.popleft()
+                future = self._pool.submit(documents.pixels, play.doc, play.seen)
+                self._decoding[documents.key(play.doc)] = future
