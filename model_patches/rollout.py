@@ -11,13 +11,12 @@ that finds the picture from the document, and its own copy of the generation arg
 
 from __future__ import annotations
 
-import copy
 import functools
 import hashlib
 import json
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,10 +25,9 @@ from lmms_eval.caching.response_cache import is_deterministic
 from loguru import logger
 from tqdm import tqdm
 
-from proactivebench_tasks import documents
 from proactivebench_tasks.errors import GenerationError, HarnessError
 from proactivebench_tasks.guard import Guard
-from proactivebench_tasks.play import Play
+from proactivebench_tasks.play import Play, start
 from proactivebench_tasks.screen import DECODERS, Screen
 from proactivebench_tasks.settings import Setting
 
@@ -81,8 +79,8 @@ def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> li
             tasks.setdefault(request.args[5], []).append(position)
     for task, positions in tasks.items():
         runner = Runner(lm, task, requests[positions[0]], response_cache)
-        for wave in _waves(requests, positions):
-            plays = runner.play([requests[position] for position in wave])
+        for repeat, wave in enumerate(_waves(requests, positions)):
+            plays = runner.play([requests[position] for position in wave], repeat)
             for position, play in zip(wave, plays, strict=True):
                 responses[position] = play.response()
         runner.report()
@@ -106,22 +104,23 @@ class Runner:
     """Plays the episodes of one task."""
 
     def __init__(self, lm: Any, task: str, example: Instance, response_cache: Any) -> None:
+        _, gen_kwargs, _, doc_to_text, _, _, _ = example.args
         self.lm = lm
         self.task = task
-        self.setting = Setting.parse(example.args[3].keywords.get("lmms_eval_specific_kwargs"))
+        self.setting = Setting.parse(doc_to_text.keywords.get("lmms_eval_specific_kwargs"))
+        self.gen_kwargs: Mapping[str, Any] = gen_kwargs or {}
+        self.greedy = is_deterministic("generate_until", gen_kwargs)
         self.cache = response_cache
         self.batch = _batch_size(lm)
         self.window = _window(self.batch)
         # An equal observation gets an equal answer from a greedy model: it is not asked again.
-        self.reuse = getattr(lm, "deterministic", True) and is_deterministic(
-            "generate_until", example.args[1]
-        )
+        self.reuse = self.greedy and getattr(lm, "deterministic", True)
         self.count: Counter[str] = Counter()
         self.first_error: Exception | None = None
 
-    def play(self, requests: Sequence[Instance]) -> list[Play]:
+    def play(self, requests: Sequence[Instance], repeat: int = 0) -> list[Play]:
         """Play one episode for each request; each document must be there once."""
-        plays = [self._start(request) for request in requests]
+        plays = [self._start(request, repeat) for request in requests]
         queue = deque(plays)
         live: list[Play] = []
         self.count["episodes"] += len(plays)
@@ -136,7 +135,7 @@ class Runner:
                 for play in live:
                     self._reuse_answers(play)
                     if play.over:
-                        self._tally(play)
+                        self.count.update(over=1, **play.tally())
                 live = [play for play in live if not play.over]
                 self._show_progress(bar)
         return plays
@@ -156,18 +155,16 @@ class Runner:
         if self.first_error is not None and count["failed"] == count["episodes"]:
             raise self.first_error
 
-    def _start(self, request: Instance) -> Play:
+    def _start(self, request: Instance, repeat: int) -> Play:
         _, _, _, _, doc_id, task, split = request.args
-        doc = self.lm.task_dict[task][split][doc_id]
-        return Play(request, doc, documents.episode(doc, self.setting))
+        return start(request, repeat, self.lm.task_dict[task][split][doc_id], self.setting)
 
     def _chosen(self, live: list[Play]) -> list[Play]:
         """Who is asked next: whole batches, as long as there is one, longest episodes first."""
         whole = len(live) - len(live) % self.batch or len(live)
         if whole == len(live):
             return live
-        left = [play.episode.environment.max_turns - len(play.episode.turns) for play in live]
-        order = sorted(range(len(live)), key=lambda i: -left[i])[:whole]
+        order = sorted(range(len(live)), key=lambda i: -live[i].turns_left)[:whole]
         return [live[i] for i in sorted(order)]
 
     def _ask(self, plays: list[Play], screen: Screen) -> None:
@@ -197,7 +194,7 @@ class Runner:
     def _answer(self, play: Play, output: str, reused: bool = False) -> None:
         self.count["reused" if reused else "asked"] += 1
         self.count["empty"] += not output.strip()
-        play.answer(output, self.setting.strip_thinking, reused)
+        play.answer(output, reused)
         if play.error is not None:
             self._fail(play, play.error)
 
@@ -214,7 +211,7 @@ class Runner:
     def _generate(self, plays: list[Play], screen: Screen) -> list[str | Exception]:
         screen.show(plays)
         requests = [self._request(play, screen) for play in plays]
-        guard = Guard(self.lm)
+        guard = Guard(self.lm, self.gen_kwargs)
         if self.cache is None:
             responses = guard.generate_until(requests)
         else:
@@ -230,31 +227,37 @@ class Runner:
         return outputs
 
     def _request(self, play: Play, screen: Screen) -> Instance:
-        _, gen_kwargs, _, _, doc_id, task, split = play.request.args
-        gen_kwargs = copy.deepcopy(gen_kwargs)
-        text = play.seen.text
-        if getattr(self.lm, "is_simple", True):
-            arguments = (text, gen_kwargs, screen, doc_id, task, split)
-        else:
-            arguments = (text, screen, gen_kwargs, doc_id, task, split)
+        _, _, _, _, doc_id, task, split = play.request.args
+        simple = getattr(self.lm, "is_simple", True)
+        # The empty mapping stands for the generation arguments: see Guard.
+        head = (play.seen.text, {}, screen) if simple else (play.seen.text, screen, {})
         return Instance(
             request_type="generate_until",
-            arguments=arguments,
-            idx=_turn_key(play),
+            arguments=(*head, doc_id, task, split),
+            idx=self._turn_key(play),
             metadata=play.request.metadata,
         )
+
+    def _turn_key(self, play: Play) -> int:
+        """Tells turns apart in the response cache, whose key has the text of a turn but neither
+        picture, history nor (here) generation arguments: 63 bits of a digest of these.
+
+        A sampled answer is kept like any other, so that a killed run resumes; repeats differ.
+        """
+        parts = [
+            play.episode.protocol.version,
+            play.seen.image,
+            play.seen.crop and play.seen.crop.to_list(),
+            [turn.answer for turn in play.episode.turns],
+            dict(self.gen_kwargs),
+            0 if self.greedy else play.repeat,
+        ]
+        text = json.dumps(parts, sort_keys=True, default=str)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
     def _reuse_answers(self, play: Play) -> None:
         while self.reuse and not play.over and play.seen in play.answered:
             self._answer(play, play.answered[play.seen], reused=True)
-
-    def _tally(self, play: Play) -> None:
-        summary = play.episode.summary()
-        self.count["over"] += 1
-        self.count["turns"] += summary.num_turns
-        if play.error is None:
-            self.count["solved"] += summary.correct_prediction
-            self.count["suggestions"] += summary.suggestions
 
     def _show_progress(self, bar: Any) -> None:
         count = self.count
@@ -262,24 +265,12 @@ class Runner:
         if over := count["over"]:
             # Turns to come are guessed from the episodes that are over.
             bar.total = max(bar.n, round(count["turns"] / over * count["episodes"]))
-            acc, ps = 100 * count["solved"] / over, count["suggestions"] / over
-            done = f"{over}/{count['episodes']}"
-            bar.set_postfix(done=done, acc=f"{acc:.1f}", ps=f"{ps:.2f}", refresh=False)
+            figures = {"done": f"{over}/{count['episodes']}"}
+            if not self.setting.open_ended:
+                figures["acc"] = f"{100 * count['solved'] / over:.1f}"
+                figures["ps"] = f"{count['suggestions'] / over:.2f}"
+            bar.set_postfix(figures, refresh=False)
         bar.refresh()
-
-
-def _turn_key(play: Play) -> int:
-    """Tells turns apart in the response cache, whose key has the text but neither picture nor
-    history: 63 bits of a digest of both."""
-    seen = play.seen
-    parts = [
-        play.episode.protocol.version,
-        seen.image,
-        seen.crop and [seen.crop.left, seen.crop.top, seen.crop.right, seen.crop.bottom],
-        [turn.answer for turn in play.episode.turns],
-    ]
-    digest = hashlib.sha256(json.dumps(parts).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
 
 
 def _batch_size(lm: Any) -> int:

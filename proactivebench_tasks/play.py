@@ -5,22 +5,26 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
+from proactivebench_tasks import documents
 from proactivebench_tasks.documents import Document
 from proactivebench_tasks.environments.base import Episode, Observation
-from proactivebench_tasks.transcripts import Transcript
+from proactivebench_tasks.settings import Setting
+from proactivebench_tasks.transcripts import OpenEnded, Transcript
 
 
 @dataclass(eq=False)
 class Play:
-    """An episode in play: its request in the harness, its answers so far, what went wrong."""
+    """A multiple-choice episode: answers until it is done, or until something goes wrong."""
 
     request: Instance
+    repeat: int  # how many times this document was played before in this run
     doc: Document
     episode: Episode
+    setting: Setting
     outputs: list[str] = field(default_factory=list)
     reused: list[bool] = field(default_factory=list)
     answered: dict[Observation, str] = field(default_factory=dict)
@@ -31,15 +35,21 @@ class Play:
     def over(self) -> bool:
         return self.episode.done or self.error is not None
 
+    @property
+    def turns_left(self) -> int:
+        """How many more turns there can be."""
+        return self.episode.environment.max_turns - len(self.episode.turns)
+
     @functools.cached_property
     def seen(self) -> Observation:
         """What the model sees now; forgotten with each answer."""
         return self.episode.observe()
 
-    def answer(self, output: str, strip_thinking: bool, reused: bool = False) -> None:
+    def answer(self, output: str, reused: bool = False) -> None:
+        """Take the model's text for the present turn."""
         self.answered[self.seen] = output
         try:
-            self.episode.step(without_thinking(output) if strip_thinking else output)
+            self.episode.step(self._said(output))
         except Exception as error:  # malformed data: this sample's failure, not the run's
             self.error = error
             return
@@ -49,11 +59,65 @@ class Play:
         if self.over:
             self.answered.clear()  # a finished play is kept to the end of the task: keep it small
 
+    def tally(self) -> dict[str, int]:
+        """What a finished play adds to the running figures."""
+        summary = self.episode.summary()
+        if self.error is not None:
+            return {"turns": summary.num_turns}
+        return {
+            "turns": summary.num_turns,
+            "solved": summary.correct_prediction,
+            "suggestions": summary.suggestions,
+        }
+
     def response(self) -> GenerationResult:
-        error = f"{type(self.error).__name__}: {self.error}" if self.error else None
-        transcript = Transcript(self.episode, tuple(self.outputs), tuple(self.reused), error)
+        """The transcript, with the tokens of all turns."""
         counts = TokenCounts(**self.tokens) if self.tokens else None
-        return GenerationResult(transcript.to_json(), counts)
+        return GenerationResult(self._transcript(), counts)
+
+    def _transcript(self) -> str:
+        outputs, reused = tuple(self.outputs), tuple(self.reused)
+        return Transcript(self.episode, outputs, reused, self._complaint).to_json()
+
+    def _said(self, output: str) -> str:
+        return without_thinking(output) if self.setting.strip_thinking else output
+
+    @property
+    def _complaint(self) -> str | None:
+        return f"{type(self.error).__name__}: {self.error}" if self.error else None
+
+
+class OpenEndedPlay(Play):
+    """Open-ended generation: picture and question, no list, one turn, judged later."""
+
+    @property
+    def over(self) -> bool:
+        return bool(self.outputs) or self.error is not None
+
+    @functools.cached_property
+    def seen(self) -> Observation:
+        seen = self.episode.observe()
+        hint = self.episode.protocol.oeg_hint if self.setting.oeg_hint else ""
+        return replace(seen, options=(), text=seen.prompt + hint)
+
+    def answer(self, output: str, reused: bool = False) -> None:
+        self.outputs.append(output)
+        self.reused.append(reused)
+
+    def tally(self) -> dict[str, int]:
+        return {"turns": 1}
+
+    def _transcript(self) -> str:
+        output = self.outputs[0] if self.outputs else ""
+        return OpenEnded(
+            self.episode, self.seen, self._said(output), output, self.setting, self._complaint
+        ).to_json()
+
+
+def start(request: Instance, repeat: int, doc: Document, setting: Setting) -> Play:
+    """A fresh play of a document, of the kind that the setting asks for."""
+    kind = OpenEndedPlay if setting.open_ended else Play
+    return kind(request, repeat, doc, documents.episode(doc, setting), setting)
 
 
 def without_thinking(text: str) -> str:

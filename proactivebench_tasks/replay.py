@@ -16,7 +16,7 @@ from typing import Any
 
 from proactivebench_tasks import protocol as protocols
 from proactivebench_tasks.environments.base import Episode
-from proactivebench_tasks.environments.environment import Box, Mode
+from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.protocol import Protocol
 from proactivebench_tasks.samples import Dataset, parse
@@ -115,7 +115,7 @@ def _compare(
         turn = episode.step(step["answer"])
         ours = {
             "image": turn.image,
-            "crop": _box(turn.crop),
+            "crop": turn.crop and turn.crop.to_list(),
             "options": list(turn.options),
             "action_verdict": turn.suggestion.value,
             "category_verdict": turn.category.value,
@@ -123,17 +123,13 @@ def _compare(
         }
         yield from check(number, step, ours)
     summary = episode.summary()
-    ours = {
+    totals = {
         "num_turns": summary.num_turns,
         "correct_prediction": summary.correct_prediction,
         "reached_max_steps": summary.reached_max_turns,
         "image_ids": [turn.image_id for turn in episode.turns],
     }
-    yield from check(None, record, ours)
-
-
-def _box(crop: Box | None) -> object:
-    return crop and [crop.left, crop.top, crop.right, crop.bottom]
+    yield from check(None, record, totals)
 
 
 def _sha256(text: str) -> str:

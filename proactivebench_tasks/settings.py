@@ -16,6 +16,12 @@ class Setting:
 
     mode: Mode = Mode.NORMAL
     hint: bool = False
+    #: Open-ended generation: no list, one turn, a judge.
+    open_ended: bool = False
+    #: Append the fixed sentence that asks the model to say how to help it (open-ended only).
+    oeg_hint: bool = False
+    #: Kind of judge (open-ended only); the environment's PROACTIVEBENCH_JUDGE comes first.
+    judge: str = ""
     #: Drop ``<think>...</think>`` from each answer before it is graded.
     strip_thinking: bool = False
     #: Seed of what random mode draws, together with the sample.

@@ -1,19 +1,21 @@
 """Transcript: the record of one played sample, as JSON in the harness's samples file.
 
-It holds the answers and everything a reader needs to follow them. Scoring trusts only the answers:
-it plays them again through the same ``Episode``.
+It holds everything a reader needs to follow the sample. Scoring a multiple-choice one trusts only
+its answers: it plays them again through the same ``Episode``.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proactivebench_tasks.environments.base import Episode, Summary
+from proactivebench_tasks.environments.base import Episode, Observation, Summary
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.protocol import Protocol
 from proactivebench_tasks.samples import Dataset, Sample
+from proactivebench_tasks.settings import Setting
 
 SCHEMA = 1
 
@@ -34,8 +36,7 @@ class Transcript:
             entry: dict[str, Any] = {
                 "image": turn.image,
                 "image_id": turn.image_id,
-                "crop": turn.crop
-                and [turn.crop.left, turn.crop.top, turn.crop.right, turn.crop.bottom],
+                "crop": turn.crop and turn.crop.to_list(),
                 "options": turn.options,
                 "answer": turn.answer,
                 "suggestion": turn.suggestion.value,
@@ -47,11 +48,7 @@ class Transcript:
                 entry["reused"] = True
             turns.append(entry)
         stop = episode.turns[-1].stop if episode.turns else None
-        record = {
-            "schema": SCHEMA,
-            "protocol": episode.protocol.version,
-            "dataset": episode.dataset.value,
-            "id": episode.sample.id,
+        record = _head(episode) | {
             "mode": episode.mode.value,
             "hint": episode.hint,
             "seed": episode.seed,
@@ -61,8 +58,59 @@ class Transcript:
             "stop": "failed" if self.error else stop and stop.value,
             "error": self.error,
         }
-        # The harness may strip reasoning tags from the whole response; escaped, none is seen.
-        return json.dumps(record, ensure_ascii=False).replace("<", "\\u003c")
+        return dumps(record)
+
+
+@dataclass(frozen=True)
+class OpenEnded:
+    """An open-ended sample. ``generated`` is what the judge reads, ``output`` the raw text."""
+
+    episode: Episode
+    seen: Observation
+    generated: str
+    output: str
+    setting: Setting
+    error: str | None = None
+
+    def to_json(self) -> str:
+        record = _head(self.episode) | {
+            "image": self.seen.image,
+            "crop": self.seen.crop and self.seen.crop.to_list(),
+            "prompt": self.seen.text,
+            "valid_answers": self.episode.environment.open_ended_answers(),
+            "generated": self.generated,
+            "error": self.error,
+            # Which judge the task asks for; the judge stage adds what it said.
+            "judge": {"kind": self.setting.judge},
+        }
+        if self.output != self.generated:
+            record["output"] = self.output
+        return dumps(record)
+
+
+def _head(episode: Episode) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "protocol": episode.protocol.version,
+        "dataset": episode.dataset.value,
+        "id": episode.sample.id,
+    }
+
+
+def dumps(record: Mapping[str, Any]) -> str:
+    """A transcript as text."""
+    # The harness may strip reasoning tags from the whole response; escaped, none is seen.
+    return json.dumps(record, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def loads(text: str, dataset: Dataset, sample_id: int) -> dict[str, Any]:
+    """Read a transcript back; ``ValueError`` when the text is none of this sample."""
+    record = json.loads(text)
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise ValueError(f"not a transcript of schema {SCHEMA}")
+    if (record["dataset"], record["id"]) != (dataset.value, sample_id):
+        raise ValueError(f"transcript of {record['dataset']} {record['id']}, not of this sample")
+    return record
 
 
 def score(text: str, dataset: Dataset, sample: Sample, protocol: Protocol) -> Summary | None:
@@ -70,11 +118,7 @@ def score(text: str, dataset: Dataset, sample: Sample, protocol: Protocol) -> Su
 
     Raises ``ValueError`` when the text is no whole transcript of this sample.
     """
-    record = json.loads(text)
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        raise ValueError(f"not a transcript of schema {SCHEMA}")
-    if (record["dataset"], record["id"]) != (dataset.value, sample.id):
-        raise ValueError(f"transcript of {record['dataset']} {record['id']}, not of this sample")
+    record = loads(text, dataset, sample.id)
     if record["error"] is not None:
         return None
     episode = Episode(dataset, sample, protocol, Mode(record["mode"]), record["seed"])

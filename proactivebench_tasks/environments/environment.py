@@ -47,6 +47,10 @@ class Box:
     right: float
     bottom: float
 
+    def to_list(self) -> list[float]:
+        """``[left, top, right, bottom]``."""
+        return [self.left, self.top, self.right, self.bottom]
+
 
 @dataclass(frozen=True)
 class State:
