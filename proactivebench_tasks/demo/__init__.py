@@ -1,4 +1,4 @@
-"""The demo dataset: seven small scenarios drawn by our own code, in the layout of the official data.
+"""The demo dataset: seven small scenarios drawn by our own code, laid out like the official data.
 
 ``DATA`` holds one data folder a split, ``DATA / "test"`` and ``DATA / "train"``. The pictures are
 shipped, so that using them needs no drawing code; ``python -m proactivebench_tasks.demo.make``

@@ -24,13 +24,29 @@ REFUSALS = (
     "This cannot be told yet.",
     "I cannot see enough to answer.",
 )
-BACKDROPS: Sequence[Colour] = (
-    (222, 232, 214), (212, 226, 240), (240, 226, 206), (232, 220, 238), (206, 232, 232),
-    (238, 234, 208),
-)  # fmt: skip
-PAINTS: Sequence[Colour] = (
-    (196, 80, 72), (66, 112, 176), (84, 148, 92), (222, 164, 60), (130, 98, 160), (70, 146, 150),
-)  # fmt: skip
+# Each split has its own colours, so that not even an empty stage is the same in both.
+# fmt: off
+BACKDROPS: Mapping[str, Sequence[Colour]] = {
+    "test": (
+        (222, 232, 214), (212, 226, 240), (240, 226, 206), (232, 220, 238), (206, 232, 232),
+        (238, 234, 208),
+    ),
+    "train": (
+        (226, 226, 226), (246, 236, 226), (218, 238, 222), (228, 234, 246), (244, 228, 232),
+        (232, 240, 214),
+    ),
+}
+PAINTS: Mapping[str, Sequence[Colour]] = {
+    "test": (
+        (196, 80, 72), (66, 112, 176), (84, 148, 92), (222, 164, 60), (130, 98, 160),
+        (70, 146, 150),
+    ),
+    "train": (
+        (176, 96, 120), (92, 100, 186), (110, 140, 60), (216, 130, 92), (96, 122, 140),
+        (150, 120, 80),
+    ),
+}
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -43,7 +59,10 @@ class Scene:
 
 @dataclass(frozen=True)
 class Case:
-    """The ``index``-th sample of a dataset's split. Samples of one ``stage`` share their pictures."""
+    """The ``index``-th sample of a dataset's split.
+
+    Each ``samples_per_stage`` samples in a row are of one stage: they share their pictures.
+    """
 
     dataset: Dataset
     split: str
@@ -83,14 +102,25 @@ class Case:
         return things[self.index // self.samples_per_stage % len(things)]
 
     @property
+    def backdrops(self) -> Sequence[Colour]:
+        """Light colours to stand behind things."""
+        return BACKDROPS[self.split]
+
+    @property
+    def paints(self) -> Sequence[Colour]:
+        """Strong colours for what hides things."""
+        return PAINTS[self.split]
+
+    @property
     def drawing(self) -> Drawing:
         """How the answer looks."""
         return THINGS[self.split][self.answer]
 
+    @cached_property
     def categories(self) -> list[str]:
         """The answer among three others; over four samples it takes each position once."""
         block, turn = divmod(self.index, CATEGORIES)
-        seats = random.Random(f"{self.dataset.value} {self.split} block {block}")
+        seats = random.Random(f"{self.dataset.value} {self.split} seat {block}")
         position = seats.sample(range(CATEGORIES), CATEGORIES)[turn]
         others = sorted(set(THINGS[self.split]) - {self.answer})
         names = self.deal.sample(others, CATEGORIES - 1)
@@ -111,7 +141,7 @@ class Case:
             "id": self.id,
             "prompt": self.deal.choice(questions),
             "options": options,
-            "categories": self.categories(),
+            "categories": self.categories,
             "answer": sentence(self.answer),
             **fields,
         }

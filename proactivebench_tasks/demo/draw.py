@@ -83,6 +83,13 @@ def _spline(p: float, q: float, r: float, s: float, t: float) -> float:
     return q + t / 2 * (r - p + t * (2 * p - 5 * q + 4 * r - s + t * (3 * (q - r) + s - p)))
 
 
+def extent(drawing: Drawing) -> Box:
+    """Left, top, right and bottom of a drawing, in unit coordinates."""
+    xs = [x for part in drawing for x, _ in part.points]
+    ys = [y for part in drawing for _, y in part.points]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
 def mix(a: Colour, b: Colour, share: float) -> Colour:
     """The colour that lies ``share`` of the way from ``a`` to ``b``."""
     red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
@@ -111,9 +118,11 @@ class Canvas:
         corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
         self.polygon(corners, fill, outline)
 
-    def ellipse(self, x: float, y: float, rx: float, ry: float, fill: Colour, ink: float = 0) -> None:
-        """Fill an ellipse around (x, y); ``ink`` is the width of its outline."""
-        self.polygon(arc(x, y, rx, ry, 0, 360), fill, ink)
+    def ellipse(
+        self, x: float, y: float, rx: float, ry: float, fill: Colour, outline: float = 0
+    ) -> None:
+        """Fill an ellipse around (x, y)."""
+        self.polygon(arc(x, y, rx, ry, 0, 360), fill, outline)
 
     def line(self, points: Iterable[Point], fill: Colour, width: float) -> None:
         """A stroke with round joints and ends."""

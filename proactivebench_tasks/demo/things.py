@@ -8,7 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from proactivebench_tasks.demo.draw import INK, Drawing, Point, arc, area, blob, box, curve, line, oval
+from proactivebench_tasks.demo.draw import (
+    INK,
+    Drawing,
+    Point,
+    arc,
+    area,
+    blob,
+    box,
+    curve,
+    line,
+    oval,
+)
 
 RED = (214, 64, 58)
 ORANGE = (240, 142, 50)
@@ -35,6 +46,8 @@ def _star() -> list[Point]:
     return [(x, y + 0.06) for pair in tips for x, y in pair]
 
 
+# A drawing reads better with several points a line.
+# fmt: off
 TEST: Mapping[str, Drawing] = {
     "an apple": (
         curve(BROWN, 0.12, (0, -0.4), (0.02, -0.7), (0.12, -0.95)),
@@ -259,4 +272,5 @@ TRAIN: Mapping[str, Drawing] = {
     ),
 }
 
+# fmt: on
 THINGS: Mapping[str, Mapping[str, Drawing]] = {"test": TEST, "train": TRAIN}

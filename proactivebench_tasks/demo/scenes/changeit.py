@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from proactivebench_tasks.demo.case import BACKDROPS, PAINTS, Case, Scene
-from proactivebench_tasks.demo.draw import INK, Canvas, Colour, arc, mix
-from proactivebench_tasks.demo.draw import Drawing
+from proactivebench_tasks.demo.case import Case, Scene
+from proactivebench_tasks.demo.draw import INK, Canvas, Colour, Drawing, arc, mix
 
 WIDTH, HEIGHT = 160, 120
 MID = WIDTH / 2
@@ -18,10 +17,10 @@ def scene(case: Case) -> Scene:
     """The first frame is a closed one: at the start where the video opens, else at the end."""
     place = case.stage % len(PLACES)
     shows = PLACES[place]
-    count = case.look.randrange(7, 14)
+    count = 7 + case.stage * 5 % 7
     opens = (case.stage // 2 + case.stage) % 2 == 0
-    paint = case.look.choice(PAINTS)
-    wall = case.look.choice(BACKDROPS)
+    paint = case.look.choice(case.paints)
+    wall = case.look.choice(case.backdrops)
     tail = 2 if count < 9 else 3  # frames that show the thing
     closed = count // 2
     pictures = {}
@@ -38,7 +37,8 @@ def scene(case: Case) -> Scene:
         for start in range(closed)
         if (count - 1 - start) // step < MAX_TURNS
     ]
-    start, step = case.deal.choice(ways)
+    # Samples of one video start or move differently.
+    start, step = case.deal.choice(ways[case.index % SAMPLES_PER_VIDEO :: SAMPLES_PER_VIDEO])
     moves = -(-(count - tail - start) // step)
     return case.scene(
         pictures,
@@ -56,7 +56,7 @@ def scene(case: Case) -> Scene:
 def _box(canvas: Canvas, drawing: Drawing, share: float, paint: Colour) -> None:
     """The lid goes up and aside, and the thing comes up."""
     dark = mix(paint, INK, 0.6)
-    lift, aside = 46 * min(1, share * 1.6), 46 * max(0, share - 0.5) * 2
+    lift, aside = 46 * min(1, share * 1.6), 72 * max(0, share - 0.4) / 0.6
     canvas.rectangle((MID - 36, 58, MID + 36, 66), dark, 1.5)
     if share:
         canvas.thing(drawing, MID, 82 - 46 * share, HALF)
@@ -68,8 +68,8 @@ def _box(canvas: Canvas, drawing: Drawing, share: float, paint: Colour) -> None:
 
 def _curtain(canvas: Canvas, drawing: Drawing, share: float, paint: Colour) -> None:
     """Two halves are drawn aside."""
-    canvas.rectangle((14, 10, WIDTH - 14, 110), (70, 62, 80))
-    canvas.ellipse(MID, 98, 40, 8, (232, 214, 170))
+    canvas.rectangle((14, 10, WIDTH - 14, 110), (226, 218, 204))
+    canvas.ellipse(MID, 98, 40, 8, (176, 150, 120))
     canvas.thing(drawing, MID, 66, HALF)
     reach = (MID - 14) * (1 - 0.8 * share) + (1 if not share else 0)
     for side in (-1, 1):
@@ -89,7 +89,7 @@ def _egg(canvas: Canvas, drawing: Drawing, share: float, paint: Colour) -> None:
     if share:
         canvas.thing(drawing, MID, 84 - 36 * share, HALF - 2)
     crack = [(MID + 34 - 8.5 * i, 76 + (5 if i % 2 else -3)) for i in range(9)]
-    canvas.polygon([*arc(MID, 76, 34, 36, 0, 180)[::-1][::-1], *crack[::-1]], shell, 1.5)
+    canvas.polygon([*arc(MID, 76, 34, 36, 0, 180), *crack[::-1]], shell, 1.5)
     canvas.ellipse(MID - 14, 94, 5, 5, spots)
     canvas.ellipse(MID + 12, 98, 6, 5, spots)
     cap = [*arc(MID, 76, 34, 56, 180, 360), *crack]

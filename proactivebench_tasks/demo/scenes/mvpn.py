@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from PIL import Image
-
-from proactivebench_tasks.demo.case import BACKDROPS, PAINTS, Case, Scene
+from proactivebench_tasks.demo.case import Case, Scene
 from proactivebench_tasks.demo.draw import INK, Canvas, Colour, arc, mix
 
 WIDTH, HEIGHT = 160, 120
@@ -28,8 +26,8 @@ def scene(case: Case) -> Scene:
     """Blank views one after another, then the front."""
     count = 2 + case.index % 4
     views = case.look.choice(PACKAGES)
-    paint = case.look.choice(PAINTS)
-    table = case.look.choice(BACKDROPS)
+    paint = case.look.choice(case.paints)
+    table = case.look.choice(case.backdrops)
     blank = case.look.sample(sorted(set(views) - {"front"}), count - 1)
     numbers = case.look.sample(range(1, 100), count)
     pictures = {}

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from PIL import Image
 
 from proactivebench_tasks.demo.case import Case, Scene
-from proactivebench_tasks.demo.draw import INK, Canvas, Drawing, Part, Point
+from proactivebench_tasks.demo.draw import INK, Canvas, Drawing, Part, Point, extent
 
 SIZE = 128
 HALF = 54
 PEN = 2.2
 WOBBLE = 1.6  # pixels
-FIRST_SHARE = 0.14  # of the ink
+FIRST_SHARE = 0.1  # of the ink
+SPECK = 0.05  # shorter strokes, in unit coordinates, are left out
 PAPER = (255, 255, 255)
 QUESTIONS = (
     "What is being sketched?",
@@ -52,9 +54,9 @@ def _draw(strokes: Sequence[Sequence[Point]], ink: float, wobble: Sequence[float
     canvas = Canvas(SIZE, SIZE, PAPER)
     for stroke in strokes:
         part = _beginning(stroke, ink)
-        ink -= _length(part)
         if len(part) > 1:
             canvas.line([_by_hand(point, wobble) for point in part], INK, PEN)
+        ink -= _length(stroke)
     return canvas.picture()
 
 
@@ -68,24 +70,32 @@ def _by_hand(point: Point, wobble: Sequence[float]) -> Point:
 
 
 def _strokes(drawing: Drawing) -> Iterator[list[Point]]:
-    """The outlines of a drawing as far as later parts leave them visible."""
-    for i, part in enumerate(drawing):
+    """The outlines of a drawing as far as later parts leave them visible, the largest part first.
+
+    Small parts (whiskers, a handle) tell most, so they come late.
+    """
+    for i, part in sorted(enumerate(drawing), key=lambda numbered: -_size(numbered[1])):
         closed = part.width is None
         outline = list(_fine([*part.points, part.points[0]] if closed else part.points))
         stroke: list[Point] = []
         for point in outline:
             if any(_covers(later, point) for later in drawing[i + 1 :]):
-                if len(stroke) > 1:
+                if _length(stroke) > SPECK:
                     yield stroke
                 stroke = []
             else:
                 stroke.append(point)
-        if len(stroke) > 1:
+        if _length(stroke) > SPECK:
             yield stroke
 
 
+def _size(part: Part) -> float:
+    left, top, right, bottom = extent((part,))
+    return (right - left) * (bottom - top)
+
+
 def _fine(points: Sequence[Point], step: float = 0.04) -> Iterator[Point]:
-    for (ax, ay), (bx, by) in zip(points, points[1:], strict=False):
+    for (ax, ay), (bx, by) in pairwise(points):
         pieces = max(1, math.ceil(math.hypot(bx - ax, by - ay) / step))
         for i in range(pieces):
             yield ax + (bx - ax) * i / pieces, ay + (by - ay) * i / pieces
@@ -111,7 +121,7 @@ def _length(stroke: Sequence[Point]) -> float:
 def _beginning(stroke: Sequence[Point], ink: float) -> list[Point]:
     """As much of the stroke as the ink lasts for."""
     part = list(stroke[:1])
-    for a, b in zip(stroke, stroke[1:], strict=False):
+    for a, b in pairwise(stroke):
         ink -= math.dist(a, b)
         if ink < 0:
             break

@@ -2,7 +2,7 @@
 
 from PIL import Image
 
-from proactivebench_tasks.demo.case import BACKDROPS, PAINTS, Case, Scene
+from proactivebench_tasks.demo.case import Case, Scene
 from proactivebench_tasks.demo.draw import Canvas, Colour, mix
 
 WIDTH, HEIGHT = 192, 144
@@ -20,8 +20,8 @@ def scene(case: Case) -> Scene:
     """Images form a ring: from the hidden first one, left moves count down and right moves up."""
     count = 3 + case.index % 6
     first = case.look.randrange(count)
-    wall = case.look.choice(BACKDROPS)
-    colours = case.look.sample(PAINTS, 3)
+    wall = case.look.choice(case.backdrops)
+    colours = case.look.sample(case.paints, 3)
     thing_x = WIDTH / 2 + case.look.uniform(-10, 10)
     pictures = {}
     for offset in range(-((count - 1) // 2), count // 2 + 1):

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from PIL import Image
-
-from proactivebench_tasks.demo.case import BACKDROPS, PAINTS, Case, Scene
+from proactivebench_tasks.demo.case import Case, Scene
 from proactivebench_tasks.demo.draw import INK, Canvas, Colour, mix
 
 WIDTH, HEIGHT = 192, 144
@@ -26,8 +24,8 @@ def scene(case: Case, *, strong: bool = True) -> Scene:
     pace, hidden = PACES[count]
     first = case.look.choice(hidden)
     passer = case.look.choice(sorted(PASSERS))
-    paint = case.look.choice(PAINTS)
-    wall = case.look.choice(BACKDROPS)
+    paint = case.look.choice(case.paints)
+    wall = case.look.choice(case.backdrops)
     thing_x = WIDTH / 2 + case.look.uniform(-14, 14)
     start = thing_x + (0 if strong else 54)
     heading = case.look.choice((-1, 1))
@@ -93,8 +91,8 @@ def _person(canvas: Canvas, x: float, heading: int, paint: Colour) -> None:
         [(x - 21, 24), (x - 17, 6), (x, 0), (x + 17, 6), (x + 21, 24), (x, 12)], (84, 60, 44)
     )
     canvas.ellipse(x + heading * 12, 26, 2, 3, INK)
-    coat = [(x - 28, 52), (x - 14, 44), (x + 14, 44), (x + 28, 52), (x + 40, HEIGHT), (x - 40, HEIGHT)]
-    canvas.polygon(coat, paint, 1.5)
+    shoulders = [(x - 28, 52), (x - 14, 44), (x + 14, 44), (x + 28, 52)]
+    canvas.polygon([*shoulders, (x + 40, HEIGHT), (x - 40, HEIGHT)], paint, 1.5)
     canvas.line([(x - 20, 62), (x - 30, 110)], mix(paint, INK, 0.5), 2)
     canvas.line([(x + 20, 62), (x + 30, 110)], mix(paint, INK, 0.5), 2)
     for y in (70, 92, 114):
