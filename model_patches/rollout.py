@@ -11,6 +11,7 @@ that finds the picture from the document, and its own copy of the generation arg
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -116,6 +117,8 @@ class Runner:
         # An equal observation gets an equal answer from a greedy model: it is not asked again.
         self.reuse = self.greedy and getattr(lm, "deterministic", True)
         self.count: Counter[str] = Counter()
+        if self.setting.several_pictures:
+            self._require_conversations()
         self.first_error: Exception | None = None
 
     def play(self, requests: Sequence[Instance], repeat: int = 0) -> list[Play]:
@@ -155,9 +158,19 @@ class Runner:
         if self.first_error is not None and count["failed"] == count["episodes"]:
             raise self.first_error
 
+    def _require_conversations(self) -> None:
+        lm = self.lm
+        if getattr(lm, "is_simple", True) and not getattr(lm, "interleave_visuals", False):
+            raise HarnessError(
+                f"{self.task} shows a conversation of several pictures, which wrapper "
+                f"{type(lm).__name__} cannot take; use a chat wrapper (qwen2_5_vl, llava_hf, "
+                "openai), or one with an argument interleave_visuals=True"
+            )
+
     def _start(self, request: Instance, repeat: int) -> Play:
         _, _, _, _, doc_id, task, split = request.args
-        return start(request, repeat, self.lm.task_dict[task][split][doc_id], self.setting)
+        documents = self.lm.task_dict[task][split]
+        return start(request, repeat, documents[doc_id], self.setting, documents)
 
     def _chosen(self, live: list[Play]) -> list[Play]:
         """Who is asked next: whole batches, as long as there is one, longest episodes first."""
@@ -230,7 +243,7 @@ class Runner:
         _, _, _, _, doc_id, task, split = play.request.args
         simple = getattr(self.lm, "is_simple", True)
         # The empty mapping stands for the generation arguments: see Guard.
-        head = (play.seen.text, {}, screen) if simple else (play.seen.text, screen, {})
+        head = (play.text, {}, screen) if simple else (play.text, screen, {})
         return Instance(
             request_type="generate_until",
             arguments=(*head, doc_id, task, split),
@@ -246,9 +259,9 @@ class Runner:
         """
         parts = [
             play.episode.protocol.version,
-            play.seen.image,
-            play.seen.crop and play.seen.crop.to_list(),
+            [dataclasses.asdict(exchange) for exchange in play.conversation],
             [turn.answer for turn in play.episode.turns],
+            self.setting.short_edge,
             dict(self.gen_kwargs),
             0 if self.greedy else play.repeat,
         ]
@@ -256,8 +269,8 @@ class Runner:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
     def _reuse_answers(self, play: Play) -> None:
-        while self.reuse and not play.over and play.seen in play.answered:
-            self._answer(play, play.answered[play.seen], reused=True)
+        while self.reuse and not play.over and play.conversation in play.answered:
+            self._answer(play, play.answered[play.conversation], reused=True)
 
     def _show_progress(self, bar: Any) -> None:
         count = self.count

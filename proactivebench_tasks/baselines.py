@@ -11,7 +11,7 @@ from typing import Any
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 
-from proactivebench_tasks.environments.base import derived_seed
+from proactivebench_tasks.environments.environment import derived_seed
 from proactivebench_tasks.errors import HarnessError
 from proactivebench_tasks.policies import POLICIES
 from proactivebench_tasks.screen import Screen
@@ -21,6 +21,7 @@ class Baseline(lmms):
     """``policy`` is one of ``POLICIES``; ``seed`` makes policy ``random`` repeatable."""
 
     is_simple = True
+    interleave_visuals = True  # it looks at no picture, so it takes any number of them
 
     def __init__(
         self, policy: str = "random", seed: int = 0, batch_size: int | str = 1, **_: Any

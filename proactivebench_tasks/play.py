@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
-from proactivebench_tasks import documents
+from proactivebench_tasks import documents, examples
+from proactivebench_tasks.conversation import Exchange, interleaved
 from proactivebench_tasks.documents import Document
 from proactivebench_tasks.environments.base import Episode, Observation
 from proactivebench_tasks.settings import Setting
@@ -25,9 +27,11 @@ class Play:
     doc: Document
     episode: Episode
     setting: Setting
+    examples: tuple[Exchange, ...] = ()
+    past: list[Exchange] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     reused: list[bool] = field(default_factory=list)
-    answered: dict[Observation, str] = field(default_factory=dict)
+    answered: dict[tuple[Exchange, ...], str] = field(default_factory=dict)
     tokens: Counter[str] = field(default_factory=Counter)
     error: Exception | None = None
 
@@ -43,19 +47,33 @@ class Play:
     @functools.cached_property
     def seen(self) -> Observation:
         """What the model sees now; forgotten with each answer."""
-        return self.episode.observe()
+        return documents.observe(self.episode, self.setting)
+
+    @functools.cached_property
+    def conversation(self) -> tuple[Exchange, ...]:
+        """All that the model sees now: worked examples, earlier turns, the present one."""
+        now = Exchange(self.seen.image, self.seen.crop, self.seen.text)
+        return (*self.examples, *self.past, now)
+
+    @property
+    def text(self) -> str:
+        """The present turn's text; with several pictures, all texts and where the pictures go."""
+        return self.seen.text if len(self.conversation) == 1 else interleaved(self.conversation)
 
     def answer(self, output: str, reused: bool = False) -> None:
         """Take the model's text for the present turn."""
-        self.answered[self.seen] = output
+        self.answered[self.conversation] = output
+        answer = self._said(output)
         try:
-            self.episode.step(self._said(output))
+            self.episode.step(answer)
         except Exception as error:  # malformed data: this sample's failure, not the run's
             self.error = error
             return
         self.outputs.append(output)
         self.reused.append(reused)
-        del self.seen
+        if self.setting.history:
+            self.past.append(replace(self.conversation[-1], answer=answer))
+        del self.seen, self.conversation
         if self.over:
             self.answered.clear()  # a finished play is kept to the end of the task: keep it small
 
@@ -94,12 +112,6 @@ class OpenEndedPlay(Play):
     def over(self) -> bool:
         return bool(self.outputs) or self.error is not None
 
-    @functools.cached_property
-    def seen(self) -> Observation:
-        seen = self.episode.observe()
-        hint = self.episode.protocol.oeg_hint if self.setting.oeg_hint else ""
-        return replace(seen, options=(), text=seen.prompt + hint)
-
     def answer(self, output: str, reused: bool = False) -> None:
         self.outputs.append(output)
         self.reused.append(reused)
@@ -114,10 +126,16 @@ class OpenEndedPlay(Play):
         ).to_json()
 
 
-def start(request: Instance, repeat: int, doc: Document, setting: Setting) -> Play:
-    """A fresh play of a document, of the kind that the setting asks for."""
+def start(
+    request: Instance, repeat: int, doc: Document, setting: Setting, pool: Sequence[Document]
+) -> Play:
+    """A fresh play of a document, of the kind that the setting asks for.
+
+    ``pool`` holds the documents of the task, from which worked examples are taken.
+    """
     kind = OpenEndedPlay if setting.open_ended else Play
-    return kind(request, repeat, doc, documents.episode(doc, setting), setting)
+    worked = examples.choose(doc, pool, setting)
+    return kind(request, repeat, doc, documents.episode(doc, setting), setting, worked)
 
 
 def without_thinking(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from PIL.Image import Image
 
 from proactivebench_tasks import documents
+from proactivebench_tasks.conversation import messages
 from proactivebench_tasks.documents import Document
 from proactivebench_tasks.environments.base import Episode
 from proactivebench_tasks.play import Play
@@ -30,7 +31,7 @@ class Screen:
         self._chat = chat
         self._plays: dict[object, Play] = {}
         self._waiting: deque[Play] = deque()
-        self._decoding: dict[object, Future[Image]] = {}
+        self._decoding: dict[object, Future[list[Image]]] = {}
         self._lock = threading.Lock()  # API wrappers ask from many threads
 
     def show(self, plays: Iterable[Play]) -> None:
@@ -50,18 +51,20 @@ class Screen:
         decoding = self._decoding.pop(documents.key(doc), None)
         self._decode_ahead()
         try:
-            image = decoding.result() if decoding else documents.pixels(doc, play.seen)
+            images = decoding.result() if decoding else _pictures(play)
         except Exception as error:
             play.error = error  # told apart from a failure of the wrapper
             raise
-        if not self._chat:
-            return [image]
-        content = [{"type": "image", "url": image}, {"type": "text", "text": play.seen.text}]
-        return [{"role": "user", "content": content}]
+        return messages(play.conversation, images) if self._chat else images
 
     def _decode_ahead(self) -> None:
         with self._lock:
             while self._waiting and len(self._decoding) < _DECODED_AHEAD:
                 play = self._waiting.popleft()
-                future = self._pool.submit(documents.pixels, play.doc, play.seen)
+                future = self._pool.submit(_pictures, play)
                 self._decoding[documents.key(play.doc)] = future
+
+
+def _pictures(play: Play) -> list[Image]:
+    edge = play.setting.short_edge
+    return [documents.pixels(play.doc, exchange, edge) for exchange in play.conversation]

@@ -16,6 +16,18 @@ class Setting:
 
     mode: Mode = Mode.NORMAL
     hint: bool = False
+    #: Keep earlier turns (picture, prompt, answer) in the conversation.
+    history: bool = False
+    #: Worked examples before the sample.
+    icl: int = 0
+    #: Keep an example's first and last turn only.
+    icl_ends_only: bool = False
+    #: Precede an example's suggestions with the protocol's chain of thought.
+    cot: bool = False
+    #: Make examples for every dataset, by a rule of our own (see examples.py).
+    icl_generic: bool = False
+    #: Scale pictures down to this short edge, in pixels; 0 leaves them as they are.
+    short_edge: int = 0
     #: Open-ended generation: no list, one turn, a judge.
     open_ended: bool = False
     #: Append the fixed sentence that asks the model to say how to help it (open-ended only).
@@ -26,6 +38,11 @@ class Setting:
     strip_thinking: bool = False
     #: Seed of what random mode draws, together with the sample.
     seed: int = 0
+
+    @property
+    def several_pictures(self) -> bool:
+        """Whether a turn can show more than one picture."""
+        return self.history or self.icl > 0
 
     @classmethod
     def parse(cls, kwargs: Mapping[str, Any] | None) -> Setting:
@@ -50,5 +67,9 @@ class Setting:
                 raise HarnessError(
                     f"lmms_eval_specific_kwargs: {key} is {value!r}; expected a "
                     f"{type(known[key].default).__name__}"
+                )
+            elif isinstance(value, int) and not isinstance(value, bool) and value < 0:
+                raise HarnessError(
+                    f"lmms_eval_specific_kwargs: {key} is {value}; expected 0 or more"
                 )
         return cls(**given)

@@ -13,6 +13,7 @@ from typing import Any
 
 from proactivebench_tasks.environments.base import Episode, Observation, Summary
 from proactivebench_tasks.environments.environment import Mode
+from proactivebench_tasks.environments.meaningless import as_played
 from proactivebench_tasks.protocol import Protocol
 from proactivebench_tasks.samples import Dataset, Sample
 from proactivebench_tasks.settings import Setting
@@ -121,7 +122,8 @@ def score(text: str, dataset: Dataset, sample: Sample, protocol: Protocol) -> Su
     record = loads(text, dataset, sample.id)
     if record["error"] is not None:
         return None
-    episode = Episode(dataset, sample, protocol, Mode(record["mode"]), record["seed"])
+    mode, seed = Mode(record["mode"]), record["seed"]
+    episode = Episode(dataset, as_played(dataset, sample, mode, seed), protocol, mode, seed)
     for turn in record["turns"]:
         episode.step(turn["answer"])
     if not episode.done:

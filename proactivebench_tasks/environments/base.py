@@ -13,14 +13,20 @@ from the ``Protocol``.
 
 from __future__ import annotations
 
-import hashlib
 import random
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from proactivebench_tasks.environments import ENVIRONMENTS
-from proactivebench_tasks.environments.environment import Action, Box, Mode
+from proactivebench_tasks.environments.environment import (
+    Action,
+    Box,
+    Environment,
+    Mode,
+    State,
+    derived_seed,
+)
 from proactivebench_tasks.environments.grading import Verdict, grade
 
 if TYPE_CHECKING:
@@ -78,6 +84,47 @@ class Summary:
         return self.num_turns - 1
 
 
+@dataclass(frozen=True)
+class Move:
+    """What an answer does in a state: its grades, the state after it, why the episode ends if it
+    does."""
+
+    suggestion: Verdict
+    category: Verdict
+    after: State
+    stop: Stop | None
+
+
+def move(
+    environment: Environment[Any], state: State, answer: str, drawn: Action | None = None
+) -> Move:
+    """The rule of a turn. ``drawn`` is what an accepted suggestion does in random mode.
+
+    Right category: solved. Else right suggestion: the image changes. Else: over. The episode is
+    over as well when the turn was the last one.
+    """
+    listed = environment.suggestions(state)
+    helpful = environment.correct_suggestions(state)
+    categories = environment.sample.categories
+    right = environment.correct_categories(state)
+    asked = grade(answer, listed, helpful)
+    named = grade(answer, categories, right, offset=len(listed))
+    if named is Verdict.CORRECT:
+        return Move(asked, named, state, Stop.SOLVED)
+    if asked is not Verdict.CORRECT:
+        lost = Stop.MISMATCH if asked is named is Verdict.MISMATCH else Stop.WRONG
+        return Move(asked, named, state, lost)
+    if drawn is None:
+        chosen = next(o for o in helpful if grade(answer, listed, [o]) is Verdict.CORRECT)
+        drawn = environment.action(chosen)
+    after = environment.move(state, drawn)
+    if not environment.in_range(after):
+        return Move(asked, named, after, Stop.OUT_OF_RANGE)
+    return Move(
+        asked, named, after, Stop.MAX_TURNS if after.turn == environment.max_turns else None
+    )
+
+
 class Episode:
     """One sample being played. ``seed`` matters in random mode only, together with the sample."""
 
@@ -107,11 +154,11 @@ class Episode:
     @property
     def suggestions(self) -> tuple[str, ...]:
         """Suggestions and refusals on the list now."""
-        return () if self._reference else self.environment.suggestions(self.state)
+        return self.environment.suggestions(self.state)
 
     @property
     def correct_suggestions(self) -> tuple[str, ...]:
-        return () if self._reference else self.environment.correct_suggestions(self.state)
+        return self.environment.correct_suggestions(self.state)
 
     @property
     def correct_categories(self) -> tuple[str, ...]:
@@ -120,7 +167,7 @@ class Episode:
     def observe(self) -> Observation:
         """What the model sees now."""
         prompt = self.protocol.prompt(
-            self.dataset, self.sample, reference=self._reference, hint=self.hint
+            self.dataset, self.sample, reference=self.mode is Mode.REFERENCE, hint=self.hint
         )
         options = self.suggestions + self.sample.categories
         return Observation(
@@ -136,35 +183,19 @@ class Episode:
         the sample's own suggestion names no action or leads out of the video."""
         if self.done:
             raise ValueError(f"sample {self.sample.id}: the episode is over")
-        suggestions, categories = self.suggestions, self.sample.categories
-        asked = Verdict.MISMATCH
-        if not self._reference:
-            asked = grade(answer, suggestions, self.correct_suggestions)
-        named = grade(answer, categories, self.correct_categories, offset=len(suggestions))
-
         before = self.state
-        stop: Stop | None = None
-        if named is Verdict.CORRECT:
-            stop = Stop.SOLVED
-        elif asked is Verdict.CORRECT:
-            self.state = self.environment.move(before, self._action(answer))
-            if not self.environment.in_range(self.state):
-                stop = Stop.OUT_OF_RANGE
-            elif len(self.turns) + 1 >= self.environment.max_turns:
-                stop = Stop.MAX_TURNS
-        else:
-            stop = Stop.MISMATCH if asked is named is Verdict.MISMATCH else Stop.WRONG
-
+        made = move(self.environment, before, answer, self._drawn())
         turn = Turn(
             image=self.environment.image(before),
             image_id=before.image,
             crop=self.environment.crop(before),
-            options=suggestions + categories,
+            options=self.suggestions + self.sample.categories,
             answer=answer,
-            suggestion=asked,
-            category=named,
-            stop=stop,
+            suggestion=made.suggestion,
+            category=made.category,
+            stop=made.stop,
         )
+        self.state = made.after
         self.turns.append(turn)
         return turn
 
@@ -178,24 +209,9 @@ class Episode:
             mismatch=last is not None and last.stop is Stop.MISMATCH,
         )
 
-    def _action(self, answer: str) -> Action:
-        """What the accepted suggestion does to the image."""
-        if self.mode is Mode.RANDOM:
-            seed = derived_seed(self.seed, self.dataset.value, self.sample.id, len(self.turns))
-            return random.Random(seed).choice(
-                list(dict.fromkeys(self.environment.actions.values()))
-            )
-        for option in self.correct_suggestions:
-            if grade(answer, self.suggestions, [option]) is Verdict.CORRECT:
-                return self.environment.action(option)
-        raise AssertionError("only called for an accepted suggestion")
-
-    @property
-    def _reference(self) -> bool:
-        return self.mode is Mode.REFERENCE
-
-
-def derived_seed(*parts: object) -> int:
-    """A seed that depends on these values alone, the same on every machine."""
-    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
-    return int.from_bytes(digest[:8], "big")
+    def _drawn(self) -> Action | None:
+        """What an accepted suggestion does in random mode, drawn anew each turn."""
+        if self.mode is not Mode.RANDOM:
+            return None
+        seed = derived_seed(self.seed, self.dataset.value, self.sample.id, len(self.turns))
+        return random.Random(seed).choice(self.environment.all_actions)

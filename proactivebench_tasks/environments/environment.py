@@ -6,6 +6,7 @@ one sample by these rules.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -94,6 +95,8 @@ class Environment(Generic[S]):
 
     def suggestions(self, state: State) -> tuple[str, ...]:
         """The options listed in this state: suggestions and refusals, in the row's order."""
+        if self._reference:
+            return ()
         gone = () if self.mode is Mode.RANDOM else self.withdrawn(state)
         return tuple(o for o in self.sample.options if o not in gone)
 
@@ -128,6 +131,11 @@ class Environment(Generic[S]):
                 f"of these in its text: {', '.join(map(repr, self.actions))}"
             )
         return action
+
+    @property
+    def all_actions(self) -> list[Action]:
+        """Every action of this dataset, once."""
+        return list(dict.fromkeys(self.actions.values()))
 
     def _named(self, option: str) -> Action | None:
         text = option.lower()
@@ -179,3 +187,9 @@ class Environment(Generic[S]):
 def frame(image: int) -> str:
     """Image number as four digits, as the file names of VSOD, MVP-N and QuickDraw have it."""
     return f"{image:04d}"
+
+
+def derived_seed(*parts: object) -> int:
+    """A seed that depends on these values alone, the same on every machine."""
+    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big")

@@ -5,6 +5,7 @@ Source: the benchmark's published package, 0.1.1, as recorded in ``tests/vectors
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Sequence
 from enum import Enum
@@ -39,5 +40,6 @@ def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: 
     return Verdict.CORRECT if letters[letter] in correct else Verdict.WRONG
 
 
+@functools.lru_cache(maxsize=4096)
 def _normalise(text: str) -> str:
     return _LETTER_PREFIX.sub("", text).lower().strip().replace(" ", "")
