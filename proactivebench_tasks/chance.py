@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proactivebench_tasks.environments import ENVIRONMENTS
-from proactivebench_tasks.environments.base import Stop, move
+from proactivebench_tasks.environments.base import Judgement, Stop, advance, judge
 from proactivebench_tasks.environments.environment import Mode, State
 from proactivebench_tasks.environments.meaningless import as_played
 from proactivebench_tasks.samples import Dataset, Sample
@@ -28,20 +28,36 @@ def of_sample(dataset: Dataset, sample: Sample, mode: Mode = Mode.NORMAL) -> Cha
     """Chance level of one sample. In random mode the drawn actions are weighed, too."""
     environment = ENVIRONMENTS[dataset](as_played(dataset, sample, mode, seed=0), mode)
     draws = environment.all_actions if mode is Mode.RANDOM else [None]
+    graded: dict[object, list[Judgement]] = {}
+
+    def judgements(state: State) -> list[Judgement]:
+        """One for each listed option; few states of a sample differ in what is listed and right."""
+        listed = environment.suggestions(state)
+        key = (
+            listed,
+            environment.correct_suggestions(state),
+            environment.correct_categories(state),
+        )
+        if key not in graded:
+            options = listed + sample.categories
+            graded[key] = [judge(environment, state, option) for option in options]
+        return graded[key]
 
     @functools.cache
     def from_here(state: State) -> tuple[float, float]:
         """Probability of being solved and expected number of turns, from a state on."""
-        options = environment.suggestions(state) + environment.sample.categories
+        made = judgements(state)
         solved, turns = 0.0, 1.0
-        weight = 1 / (len(options) * len(draws))
-        for option in options:
-            for drawn in draws:
-                made = move(environment, state, option, drawn)
-                if made.stop is Stop.SOLVED:
+        for judged in made:
+            # What is drawn matters only to an accepted suggestion.
+            actions = draws if judged.accepted else draws[:1]
+            weight = 1 / (len(made) * len(actions))
+            for drawn in actions:
+                after, stop = advance(environment, state, judged, drawn)
+                if stop is Stop.SOLVED:
                     solved += weight
-                elif made.stop is None:
-                    later = from_here(made.after)
+                elif stop is None:
+                    later = from_here(after)
                     solved += weight * later[0]
                     turns += weight * later[1]
         return solved, turns

@@ -85,44 +85,43 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Move:
-    """What an answer does in a state: its grades, the state after it, why the episode ends if it
-    does."""
+class Judgement:
+    """An answer's grades as a suggestion and a category; ``accepted`` is the suggestion taken."""
 
     suggestion: Verdict
     category: Verdict
-    after: State
-    stop: Stop | None
+    accepted: str | None = None
 
 
-def move(
-    environment: Environment[Any], state: State, answer: str, drawn: Action | None = None
-) -> Move:
-    """The rule of a turn. ``drawn`` is what an accepted suggestion does in random mode.
-
-    Right category: solved. Else right suggestion: the image changes. Else: over. The episode is
-    over as well when the turn was the last one.
-    """
+def judge(environment: Environment[Any], state: State, answer: str) -> Judgement:
+    """Grade an answer in a state. The right category goes before a right suggestion."""
     listed = environment.suggestions(state)
     helpful = environment.correct_suggestions(state)
-    categories = environment.sample.categories
-    right = environment.correct_categories(state)
     asked = grade(answer, listed, helpful)
-    named = grade(answer, categories, right, offset=len(listed))
-    if named is Verdict.CORRECT:
-        return Move(asked, named, state, Stop.SOLVED)
-    if asked is not Verdict.CORRECT:
-        lost = Stop.MISMATCH if asked is named is Verdict.MISMATCH else Stop.WRONG
-        return Move(asked, named, state, lost)
-    if drawn is None:
-        chosen = next(o for o in helpful if grade(answer, listed, [o]) is Verdict.CORRECT)
-        drawn = environment.action(chosen)
-    after = environment.move(state, drawn)
+    right = environment.correct_categories(state)
+    named = grade(answer, environment.sample.categories, right, offset=len(listed))
+    if named is Verdict.CORRECT or asked is not Verdict.CORRECT:
+        return Judgement(asked, named)
+    accepted = next(o for o in helpful if grade(answer, listed, [o]) is Verdict.CORRECT)
+    return Judgement(asked, named, accepted)
+
+
+def advance(
+    environment: Environment[Any], state: State, judged: Judgement, drawn: Action | None = None
+) -> tuple[State, Stop | None]:
+    """The state after a turn, and why the episode ends if it does.
+
+    ``drawn`` is what an accepted suggestion does in random mode, whatever its text.
+    """
+    if judged.category is Verdict.CORRECT:
+        return state, Stop.SOLVED
+    if judged.accepted is None:
+        off_list = judged.suggestion is judged.category is Verdict.MISMATCH
+        return state, Stop.MISMATCH if off_list else Stop.WRONG
+    after = environment.move(state, drawn or environment.action(judged.accepted))
     if not environment.in_range(after):
-        return Move(asked, named, after, Stop.OUT_OF_RANGE)
-    return Move(
-        asked, named, after, Stop.MAX_TURNS if after.turn == environment.max_turns else None
-    )
+        return after, Stop.OUT_OF_RANGE
+    return after, Stop.MAX_TURNS if after.turn == environment.max_turns else None
 
 
 class Episode:
@@ -184,18 +183,19 @@ class Episode:
         if self.done:
             raise ValueError(f"sample {self.sample.id}: the episode is over")
         before = self.state
-        made = move(self.environment, before, answer, self._drawn())
+        judged = judge(self.environment, before, answer)
+        after, stop = advance(self.environment, before, judged, self._drawn())
         turn = Turn(
             image=self.environment.image(before),
             image_id=before.image,
             crop=self.environment.crop(before),
             options=self.suggestions + self.sample.categories,
             answer=answer,
-            suggestion=made.suggestion,
-            category=made.category,
-            stop=made.stop,
+            suggestion=judged.suggestion,
+            category=judged.category,
+            stop=stop,
         )
-        self.state = made.after
+        self.state = after
         self.turns.append(turn)
         return turn
 

@@ -78,7 +78,7 @@ class CocoEnvironment(Environment[CocoSample]):
 
     def move(self, state: State, action: Action) -> State:
         assert isinstance(state, Window)
-        after = replace(state, turn=state.turn + 1, last=action)
+        after = replace(state, turn=state.turn + 1)
         if action not in _VERTICAL:
             moves = state.horizontal_moves + 1
             reach = _grown(state.horizontal, moves)

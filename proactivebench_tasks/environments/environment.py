@@ -59,7 +59,6 @@ class State:
 
     turn: int
     image: int
-    last: Action | None = None
 
 
 S = TypeVar("S", bound=Sample)
@@ -148,7 +147,7 @@ class Environment(Generic[S]):
     def move(self, state: State, action: Action) -> State:
         """The state after an accepted suggestion."""
         image = self.next_image(state, action)
-        return replace(state, turn=state.turn + 1, image=image, last=action)
+        return replace(state, turn=state.turn + 1, image=image)
 
     def next_image(self, state: State, action: Action) -> int:
         raise NotImplementedError

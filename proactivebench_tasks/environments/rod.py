@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from proactivebench_tasks.environments.environment import Action, Environment, State
 from proactivebench_tasks.samples import RodSample
 
 #: This series lacks its picture 6; a move that would show it shows the neighbour in that direction.
 _BROKEN_SERIES = "natural_bluebl_greenr-banana-s6"
+
+
+@dataclass(frozen=True)
+class Moved(State):
+    """``last`` is the direction of the last move; only the broken series cares."""
+
+    last: Action | None = None
 
 
 class RodEnvironment(Environment[RodSample]):
@@ -16,6 +25,12 @@ class RodEnvironment(Environment[RodSample]):
     def answerable(self, state: State) -> bool:
         return self._reference or state.turn > 0
 
+    def start(self) -> Moved:
+        return Moved(turn=0, image=self.sample.first_image)
+
+    def move(self, state: State, action: Action) -> State:
+        return replace(super().move(state, action), last=action)
+
     def next_image(self, state: State, action: Action) -> int:
         step = -1 if action is Action.LEFT else 1
         return (state.image + step) % self.sample.num_images
@@ -23,6 +38,7 @@ class RodEnvironment(Environment[RodSample]):
     def path(self, image: int, state: State) -> str:
         path = super().path(image, state)
         if _BROKEN_SERIES in path and not self._reference:
+            assert isinstance(state, Moved)
             path = path.replace("s6", "s5" if state.last is Action.LEFT else "s7")
         return path
 
