@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from proactivebench_tasks.environments.environment import Action, Environment, State
 from proactivebench_tasks.samples import RodSample
@@ -29,7 +29,7 @@ class RodEnvironment(Environment[RodSample]):
         return Moved(turn=0, image=self.sample.first_image)
 
     def move(self, state: State, action: Action) -> State:
-        return replace(super().move(state, action), last=action)
+        return Moved(state.turn + 1, self.next_image(state, action), last=action)
 
     def next_image(self, state: State, action: Action) -> int:
         step = -1 if action is Action.LEFT else 1
