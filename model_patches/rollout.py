@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 from proactivebench_tasks.errors import GenerationError, HarnessError
 from proactivebench_tasks.guard import Guard
+from proactivebench_tasks.model_patches import cache_resume
 from proactivebench_tasks.play import Play, start
 from proactivebench_tasks.screen import DECODERS, Screen
 from proactivebench_tasks.settings import Setting
@@ -74,17 +75,26 @@ def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> li
     Copies that the harness adds to keep ranks in step get an empty response and no work.
     """
     responses: list[Any] = [""] * len(requests)
+    if response_cache is not None:
+        cache_resume.adopt(response_cache)
     tasks: dict[str, list[int]] = {}
     for position, request in enumerate(requests):
         if not request.metadata.get("__padding_only__"):
             tasks.setdefault(request.args[5], []).append(position)
-    for task, positions in tasks.items():
-        runner = Runner(lm, task, requests[positions[0]], response_cache)
-        for repeat, wave in enumerate(_waves(requests, positions)):
-            plays = runner.play([requests[position] for position in wave], repeat)
-            for position, play in zip(wave, plays, strict=True):
-                responses[position] = play.response()
-        runner.report()
+    # All runners first: what a later task lacks is said before an earlier one is played.
+    runners = {t: Runner(lm, t, requests[p[0]], response_cache) for t, p in tasks.items()}
+    try:
+        for task, positions in tasks.items():
+            for repeat, wave in enumerate(_waves(requests, positions)):
+                plays = runners[task].play([requests[position] for position in wave], repeat)
+                for position, play in zip(wave, plays, strict=True):
+                    responses[position] = play.response()
+            runners[task].report()
+    except KeyboardInterrupt:
+        kept = (
+            "the same command resumes" if response_cache else "--use_cache DIR would have kept it"
+        )
+        raise KeyboardInterrupt(f"interrupted while playing; {kept}") from None
     return responses
 
 
@@ -119,6 +129,10 @@ class Runner:
         self.count: Counter[str] = Counter()
         if self.setting.several_pictures:
             self._require_conversations()
+        if self.setting.open_ended:
+            from proactivebench_tasks.judge import stage  # only these tasks have a judge
+
+            stage.require(self.setting.judge)
         self.first_error: Exception | None = None
 
     def play(self, requests: Sequence[Instance], repeat: int = 0) -> list[Play]:
