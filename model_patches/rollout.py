@@ -91,9 +91,8 @@ def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> li
                     responses[position] = play.response()
             runners[task].report()
     except KeyboardInterrupt:
-        kept = (
-            "the same command resumes" if response_cache else "--use_cache DIR would have kept it"
-        )
+        cached = response_cache is not None
+        kept = "the same command resumes" if cached else "with --use_cache it would resume"
         raise KeyboardInterrupt(f"interrupted while playing; {kept}") from None
     return responses
 
