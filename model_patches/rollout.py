@@ -11,23 +11,22 @@ that finds the picture from the document, and its own copy of the generation arg
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import hashlib
-import json
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lmms_eval.api.instance import Instance, unwrap_generation_output
-from lmms_eval.caching.response_cache import is_deterministic
+from lmms_eval.api.instance import Instance
 from loguru import logger
 from tqdm import tqdm
 
-from proactivebench_tasks.errors import GenerationError, HarnessError
-from proactivebench_tasks.guard import Guard
+from proactivebench_tasks import failures, lockstep
+from proactivebench_tasks.caller import Caller
+from proactivebench_tasks.errors import HarnessError
+from proactivebench_tasks.images import whole_pictures_only
+from proactivebench_tasks.lockstep import Lockstep
 from proactivebench_tasks.model_patches import cache_resume
 from proactivebench_tasks.play import Play, start
 from proactivebench_tasks.screen import DECODERS, Screen
@@ -81,15 +80,20 @@ def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> li
     for position, request in enumerate(requests):
         if not request.metadata.get("__padding_only__"):
             tasks.setdefault(request.args[5], []).append(position)
+    step = lockstep.of(lm)
     # All runners first: what a later task lacks is said before an earlier one is played.
-    runners = {t: Runner(lm, t, requests[p[0]], response_cache) for t, p in tasks.items()}
+    runners = {t: Runner(lm, t, requests[p[0]], response_cache, step) for t, p in tasks.items()}
     try:
-        for task, positions in tasks.items():
-            for repeat, wave in enumerate(_waves(requests, positions)):
-                plays = runners[task].play([requests[position] for position in wave], repeat)
-                for position, play in zip(wave, plays, strict=True):
-                    responses[position] = play.response()
-            runners[task].report()
+        with whole_pictures_only():
+            for task, positions in tasks.items():
+                for repeat, wave in enumerate(_waves(requests, positions)):
+                    plays = runners[task].play([requests[position] for position in wave], repeat)
+                    for position, play in zip(wave, plays, strict=True):
+                        responses[position] = play.response()
+                runners[task].report()
+            if step.needed:
+                idle = requests[0]
+                step.drain(Runner(lm, idle.args[5], idle, None, step).empty_call(idle))
     except KeyboardInterrupt:
         cached = response_cache is not None
         kept = "the same command resumes" if cached else "with --use_cache it would resume"
@@ -113,48 +117,57 @@ def _waves(requests: Sequence[Instance], positions: Sequence[int]) -> list[list[
 class Runner:
     """Plays the episodes of one task."""
 
-    def __init__(self, lm: Any, task: str, example: Instance, response_cache: Any) -> None:
+    def __init__(
+        self, lm: Any, task: str, example: Instance, response_cache: Any, step: Lockstep
+    ) -> None:
         _, gen_kwargs, _, doc_to_text, _, _, _ = example.args
         self.lm = lm
         self.task = task
         self.setting = Setting.parse(doc_to_text.keywords.get("lmms_eval_specific_kwargs"))
-        self.gen_kwargs: Mapping[str, Any] = gen_kwargs or {}
-        self.greedy = is_deterministic("generate_until", gen_kwargs)
-        self.cache = response_cache
         self.batch = _batch_size(lm)
         self.window = _window(self.batch)
+        self.caller = Caller(lm, gen_kwargs or {}, response_cache, self.batch, step.call)
         # An equal observation gets an equal answer from a greedy model: it is not asked again.
-        self.reuse = self.greedy and getattr(lm, "deterministic", True)
+        self.reuse = self.caller.greedy and getattr(lm, "deterministic", True)
         self.count: Counter[str] = Counter()
+        self.first_error: Exception | None = None
         if self.setting.several_pictures:
             self._require_conversations()
         if self.setting.open_ended:
             from proactivebench_tasks.judge import stage  # only these tasks have a judge
 
             stage.require(self.setting.judge)
-        self.first_error: Exception | None = None
 
     def play(self, requests: Sequence[Instance], repeat: int = 0) -> list[Play]:
         """Play one episode for each request; each document must be there once."""
         plays = [self._start(request, repeat) for request in requests]
-        queue = deque(plays)
+        # The longest first, so that few are left at the end, when calls can no longer be full.
+        queue = deque(sorted(plays, key=lambda play: -play.turns_left))
         live: list[Play] = []
         self.count["episodes"] += len(plays)
-        pool = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
-        screen = Screen(pool, chat=not getattr(self.lm, "is_simple", True))
         rank = getattr(self.lm, "rank", 0)
+        pool = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
+        screen = Screen(pool, chat=not self.caller.simple)
         with pool, tqdm(desc=self.task, unit="turn", disable=rank != 0) as bar:
             while queue or live:
                 while queue and len(live) < self.window:
                     live.append(queue.popleft())
-                self._ask(self._chosen(live), screen)
+                for play, outcome in self.caller.ask(self._chosen(live), screen):
+                    self._take(play, outcome)
                 for play in live:
-                    self._reuse_answers(play)
+                    while self.reuse and not play.over and play.conversation in play.answered:
+                        self._take(play, play.answered[play.conversation], reused=True)
                     if play.over:
                         self.count.update(over=1, **play.tally())
                 live = [play for play in live if not play.over]
                 self._show_progress(bar)
         return plays
+
+    def empty_call(self, request: Instance) -> Callable[[], object]:
+        """A call of the wrapper whose answer nobody reads."""
+        caller = Caller(self.lm, self.caller.gen_kwargs, None, self.batch)
+        screen = Screen(ThreadPoolExecutor(1), chat=not caller.simple)
+        return lambda: caller.ask([self._start(request, 0)], screen)
 
     def report(self) -> None:
         """Log what this task cost. If every sample failed, raise the first error."""
@@ -172,11 +185,10 @@ class Runner:
             raise self.first_error
 
     def _require_conversations(self) -> None:
-        lm = self.lm
-        if getattr(lm, "is_simple", True) and not getattr(lm, "interleave_visuals", False):
+        if self.caller.simple and not getattr(self.lm, "interleave_visuals", False):
             raise HarnessError(
                 f"{self.task} shows a conversation of several pictures, which wrapper "
-                f"{type(lm).__name__} cannot take; use a chat wrapper (qwen2_5_vl, llava_hf, "
+                f"{type(self.lm).__name__} cannot take; use a chat wrapper (qwen2_5_vl, llava_hf, "
                 "openai), or one with an argument interleave_visuals=True"
             )
 
@@ -193,39 +205,18 @@ class Runner:
         order = sorted(range(len(live)), key=lambda i: -live[i].turns_left)[:whole]
         return [live[i] for i in sorted(order)]
 
-    def _ask(self, plays: list[Play], screen: Screen) -> None:
-        """One turn of each play. A failure ends the plays at fault and no other."""
-        try:
-            outputs = self._generate(plays, screen)
-        except Exception as error:
-            at_fault = [play for play in plays if play.error is not None]
-            if not at_fault and len(plays) > 1:
-                half = len(plays) // 2
-                self._ask(plays[:half], screen)
-                self._ask(plays[half:], screen)
-                return
-            for play in at_fault or plays:
-                self._fail(play, play.error or error)
-            if rest := [play for play in plays if play.error is None]:
-                self._ask(rest, screen)
-            return
-        for play, output in zip(plays, outputs, strict=True):
-            if play.error is not None:  # its picture failed, and the wrapper carried on regardless
-                self._fail(play, play.error)
-            elif isinstance(output, Exception):
-                self._fail(play, output)
-            else:
-                self._answer(play, output)
-
-    def _answer(self, play: Play, output: str, reused: bool = False) -> None:
-        self.count["reused" if reused else "asked"] += 1
-        self.count["empty"] += not output.strip()
-        play.answer(output, reused)
+    def _take(self, play: Play, outcome: str | Exception, reused: bool = False) -> None:
+        """Let a play have its answer, or its error."""
+        if isinstance(outcome, str):
+            self.count["reused" if reused else "asked"] += 1
+            self.count["empty"] += not outcome.strip()
+            play.answer(outcome, reused)
+        else:
+            play.error = outcome
         if play.error is not None:
-            self._fail(play, play.error)
+            self._failed(play, play.error)
 
-    def _fail(self, play: Play, error: Exception) -> None:
-        play.error = error
+    def _failed(self, play: Play, error: Exception) -> None:
         self.first_error = self.first_error or error
         self.count["failed"] += 1
         sample = f"{play.episode.dataset.value}, sample {play.episode.sample.id}"
@@ -233,57 +224,11 @@ class Runner:
         logger.error(f"{self.task}: {sample}, turn {turn}: {type(error).__name__}: {error}")
         if not self.count["asked"] and self.count["failed"] >= self.window:
             raise self.first_error  # nothing works: no use in a night of it
-
-    def _generate(self, plays: list[Play], screen: Screen) -> list[str | Exception]:
-        screen.show(plays)
-        requests = [self._request(play, screen) for play in plays]
-        guard = Guard(self.lm, self.gen_kwargs)
-        if self.cache is None:
-            responses = guard.generate_until(requests)
-        else:
-            responses = self.cache.execute(guard, "generate_until", requests)
-        outputs: list[str | Exception] = []
-        for play, request, response in zip(plays, requests, responses, strict=True):
-            if failure := guard.failures.get(id(request)):
-                outputs.append(GenerationError(failure))
-                continue
-            text, counts = unwrap_generation_output(response)
-            outputs.append(text)
-            play.tokens.update(counts.to_dict() if counts else {})
-        return outputs
-
-    def _request(self, play: Play, screen: Screen) -> Instance:
-        _, _, _, _, doc_id, task, split = play.request.args
-        simple = getattr(self.lm, "is_simple", True)
-        # The empty mapping stands for the generation arguments: see Guard.
-        head = (play.text, {}, screen) if simple else (play.text, screen, {})
-        return Instance(
-            request_type="generate_until",
-            arguments=(*head, doc_id, task, split),
-            idx=self._turn_key(play),
-            metadata=play.request.metadata,
-        )
-
-    def _turn_key(self, play: Play) -> int:
-        """Tells turns apart in the response cache, whose key has the text of a turn but neither
-        picture, history nor (here) generation arguments: 63 bits of a digest of these.
-
-        A sampled answer is kept like any other, so that a killed run resumes; repeats differ.
-        """
-        parts = [
-            play.episode.protocol.version,
-            [dataclasses.asdict(exchange) for exchange in play.conversation],
-            [turn.answer for turn in play.episode.turns],
-            self.setting.short_edge,
-            dict(self.gen_kwargs),
-            0 if self.greedy else play.repeat,
-        ]
-        text = json.dumps(parts, sort_keys=True, default=str)
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
-
-    def _reuse_answers(self, play: Play) -> None:
-        while self.reuse and not play.over and play.conversation in play.answered:
-            self._answer(play, play.answered[play.conversation], reused=True)
+        if self.count["failed"] > failures.allowed(self.count["episodes"]):
+            raise HarnessError(
+                f"{self.task}: {self.count['failed']} of {self.count['episodes']} samples failed, "
+                f"more than {failures.MAX_FAILED} allows; the first: {self.first_error}"
+            ) from self.first_error
 
     def _show_progress(self, bar: Any) -> None:
         count = self.count

@@ -8,35 +8,60 @@ fresh copy of them in place: what they are is part of the request's ``idx``.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.api.instance import Instance, unwrap_generation_output
+from lmms_eval.api.instance import Instance, TokenCounts, unwrap_generation_output
 
-from proactivebench_tasks.errors import HarnessError
+from proactivebench_tasks.errors import GenerationError, HarnessError
 
 _FAILED_REQUEST = "[LMMS_EVAL_REQUEST_FAILED"  # what API wrappers return when they gave up
 
 
+@dataclass(frozen=True)
+class Reply:
+    """A wrapper's answer to one request: text, or why it is none."""
+
+    output: str | GenerationError
+    counts: TokenCounts | None = None
+
+
 class Guard:
     """Calls the wrapper, with its own copy of ``gen_kwargs`` in each request, and checks what comes
-    back. ``failures`` holds, by ``id`` of the request, what was wrong with a response."""
+    back. ``replies`` holds, by ``id`` of the request, what came; ``raised`` whether the last call
+    did."""
 
-    def __init__(self, lm: Any, gen_kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        lm: Any,
+        gen_kwargs: Mapping[str, Any],
+        in_step: Callable[[], object] = lambda: None,
+    ) -> None:
         self._lm = lm
         self._gen_kwargs = gen_kwargs
-        self.failures: dict[int, str] = {}
+        self._in_step = in_step
+        self.replies: dict[int, Reply] = {}
+        self.raised = False
 
     def generate_until(self, requests: list[Instance]) -> list[Any]:
-        """A response for each request; ``None``, which the cache does not keep, where there is no
-        answer. ``HarnessError`` when their number is wrong."""
-        responses = self._lm.generate_until([self._for_wrapper(request) for request in requests])
-        if len(responses) != len(requests):
-            raise HarnessError(
-                f"wrapper {type(self._lm).__name__} returned {len(responses)} responses for "
-                f"{len(requests)} requests, so no answer can be told to belong to its sample"
-            )
-        return [self._checked(*pair) for pair in zip(requests, responses, strict=True)]
+        """What the cache may keep of each reply; ``None`` for nothing: neither failures nor empty
+        answers, which some wrappers return when generation fails. ``HarnessError`` when the number
+        of responses is wrong."""
+        self._in_step()
+        try:
+            responses = self._lm.generate_until([self._for_wrapper(r) for r in requests])
+            if len(responses) != len(requests):
+                raise HarnessError(
+                    f"wrapper {type(self._lm).__name__} returned {len(responses)} responses for "
+                    f"{len(requests)} requests, so no answer can be told to belong to its sample"
+                )
+        except BaseException:
+            self.raised = True
+            raise
+        for request, response in zip(requests, responses, strict=True):
+            self.replies[id(request)] = self._reply(response)
+        return [_keepable(self.replies[id(request)]) for request in requests]
 
     def _for_wrapper(self, request: Instance) -> Instance:
         own = copy.copy(request)
@@ -46,11 +71,16 @@ class Guard:
         )
         return own
 
-    def _checked(self, request: Instance, response: Any) -> Any:
+    def _reply(self, response: Any) -> Reply:
         text, counts = unwrap_generation_output(response) if response is not None else (None, None)
-        if not isinstance(text, str) or text.startswith(_FAILED_REQUEST):
-            wrapper = type(self._lm).__name__
-            self.failures[id(request)] = f"wrapper {wrapper} returned no answer: {text!r:.500}"
-            return None
-        # A pair, unlike a GenerationResult, keeps its counts in the cache.
-        return (text, counts.to_dict()) if counts is not None and text.strip() else text
+        if isinstance(text, str) and not text.startswith(_FAILED_REQUEST):
+            return Reply(text, counts)
+        wrapper = type(self._lm).__name__
+        return Reply(GenerationError(f"wrapper {wrapper} returned no answer: {text!r:.500}"))
+
+
+def _keepable(reply: Reply) -> Any:
+    if not isinstance(reply.output, str) or not reply.output.strip():
+        return None
+    # A pair, unlike a GenerationResult, keeps its counts in the cache.
+    return reply.output if reply.counts is None else (reply.output, reply.counts.to_dict())

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from proactivebench_tasks.model_patches import task_folder
+from proactivebench_tasks.model_patches import clear_errors, task_folder
 
 TASKS = Path(str(files("proactivebench_tasks.task_yamls")))
 
@@ -16,6 +16,7 @@ def register() -> list[Any]:
     from lmms_eval.models.registry_v2 import ModelManifest
 
     task_folder.apply(TASKS)
+    clear_errors.apply()
     return [
         ModelManifest(
             model_id="proactivebench_baseline",

@@ -95,11 +95,12 @@ class Sample(BaseModel):
         if self.answer not in self.categories:
             raise ValueError(f"answer {self.answer!r} is not among categories")
         try:
-            found = {name for _, name, _, _ in string.Formatter().parse(self.image_template)}
+            fields = list(string.Formatter().parse(self.image_template))
         except ValueError as error:
             raise ValueError(f"image_template {self.image_template!r}: {error}") from None
-        found.discard(None)  # type: ignore[arg-type]
-        if found != self.placeholders:
+        found = {name for _, name, _, _ in fields if name is not None}
+        bare = not any(spec or conversion for _, _, spec, conversion in fields)
+        if found != self.placeholders or not bare:
             wanted = ", ".join(f"{{{name}}}" for name in sorted(self.placeholders)) or "none"
             raise ValueError(
                 f"image_template {self.image_template!r} must hold exactly these placeholders: "

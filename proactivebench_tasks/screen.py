@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -15,6 +14,7 @@ from proactivebench_tasks.conversation import messages
 from proactivebench_tasks.documents import Document
 from proactivebench_tasks.environments.base import Episode
 from proactivebench_tasks.play import Play
+from proactivebench_tasks.settings import Setting
 
 DECODERS = 4  # threads that decode pictures ahead
 _DECODED_AHEAD = 16  # pictures held decoded, at most
@@ -30,25 +30,32 @@ class Screen:
         self._pool = pool
         self._chat = chat
         self._plays: dict[object, Play] = {}
-        self._waiting: deque[Play] = deque()
+        self._waiting: dict[object, Play] = {}  # in the order of the call
         self._decoding: dict[object, Future[list[Image]]] = {}
         self._lock = threading.Lock()  # API wrappers ask from many threads
 
     def show(self, plays: Iterable[Play]) -> None:
         """Set the plays of the next call."""
         self._plays = {documents.key(play.doc): play for play in plays}
+        self._waiting = dict(self._plays)
         self._decoding = {}
-        self._waiting = deque(self._plays.values())
         self._decode_ahead()
 
     def episode(self, doc: Document) -> Episode:
         """The episode of a document in this call."""
         return self._plays[documents.key(doc)].episode
 
+    def setting(self, doc: Document) -> Setting:
+        """The variant of the benchmark that it is played in."""
+        return self._plays[documents.key(doc)].setting
+
     def __call__(self, doc: Document) -> list[Any]:
         """Pictures for a simple wrapper, messages for a chat wrapper: fresh ones in each call."""
-        play = self._plays[documents.key(doc)]
-        decoding = self._decoding.pop(documents.key(doc), None)
+        key = documents.key(doc)
+        play = self._plays[key]
+        with self._lock:
+            self._waiting.pop(key, None)  # a wrapper may ask in an order of its own
+            decoding = self._decoding.pop(key, None)
         self._decode_ahead()
         try:
             images = decoding.result() if decoding else _pictures(play)
@@ -60,9 +67,8 @@ class Screen:
     def _decode_ahead(self) -> None:
         with self._lock:
             while self._waiting and len(self._decoding) < _DECODED_AHEAD:
-                play = self._waiting.popleft()
-                future = self._pool.submit(_pictures, play)
-                self._decoding[documents.key(play.doc)] = future
+                key = next(iter(self._waiting))
+                self._decoding[key] = self._pool.submit(_pictures, self._waiting.pop(key))
 
 
 def _pictures(play: Play) -> list[Image]:

@@ -57,7 +57,7 @@ class Setting:
                     f"lmms_eval_specific_kwargs: unknown key {key!r}; known: {', '.join(known)}"
                 )
             if key == "mode":
-                if value not in {m.value for m in Mode}:
+                if not isinstance(value, str) or value not in {m.value for m in Mode}:
                     raise HarnessError(
                         f"lmms_eval_specific_kwargs: mode is {value!r}; expected one of "
                         f"{', '.join(m.value for m in Mode)}"

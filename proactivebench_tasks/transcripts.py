@@ -14,6 +14,7 @@ from typing import Any
 from proactivebench_tasks.environments.base import Episode, Observation, Summary
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.meaningless import as_played
+from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.protocol import Protocol
 from proactivebench_tasks.samples import Dataset, Sample
 from proactivebench_tasks.settings import Setting
@@ -99,9 +100,12 @@ def _head(episode: Episode) -> dict[str, Any]:
 
 
 def dumps(record: Mapping[str, Any]) -> str:
-    """A transcript as text."""
+    """A transcript as text that any file can hold."""
+    text = json.dumps(record, ensure_ascii=False)
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        text = json.dumps(record)  # half a surrogate pair, which UTF-8 cannot write
     # The harness may strip reasoning tags from the whole response; escaped, none is seen.
-    return json.dumps(record, ensure_ascii=False).replace("<", "\\u003c")
+    return text.replace("<", "\\u003c")
 
 
 def loads(text: str, dataset: Dataset, sample_id: int) -> dict[str, Any]:
@@ -109,8 +113,9 @@ def loads(text: str, dataset: Dataset, sample_id: int) -> dict[str, Any]:
     record = json.loads(text)
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise ValueError(f"not a transcript of schema {SCHEMA}")
-    if (record["dataset"], record["id"]) != (dataset.value, sample_id):
-        raise ValueError(f"transcript of {record['dataset']} {record['id']}, not of this sample")
+    whose = (record.get("dataset"), record.get("id"))
+    if whose != (dataset.value, sample_id):
+        raise ValueError(f"transcript of {whose[0]} {whose[1]}, not of this sample")
     return record
 
 
@@ -120,12 +125,15 @@ def score(text: str, dataset: Dataset, sample: Sample, protocol: Protocol) -> Su
     Raises ``ValueError`` when the text is no whole transcript of this sample.
     """
     record = loads(text, dataset, sample.id)
-    if record["error"] is not None:
-        return None
-    mode, seed = Mode(record["mode"]), record["seed"]
-    episode = Episode(dataset, as_played(dataset, sample, mode, seed), protocol, mode, seed)
-    for turn in record["turns"]:
-        episode.step(turn["answer"])
+    try:
+        if record["error"] is not None:
+            return None
+        mode, seed = Mode(record["mode"]), record["seed"]
+        episode = Episode(dataset, as_played(dataset, sample, mode, seed), protocol, mode, seed)
+        for turn in record["turns"]:
+            episode.step(turn["answer"])
+    except (KeyError, TypeError, AttributeError, DataError) as error:
+        raise ValueError(f"not a whole transcript: {error!r}") from error
     if not episode.done:
         raise ValueError("the transcript ends before the episode does")
     return episode.summary()

@@ -1,6 +1,6 @@
 """A small world in the official layout whose pictures say, in their pixels, what they are.
 
-Every pixel of a picture is (R, G, B) = (sample's number, image number, dataset's number). COCO's
+Every pixel is (R, G, B) = (sample's number modulo 256, image number, dataset's number). COCO's
 only picture is (x, y, sample's number), so that a crop tells where it was cut. Prompts name the id.
 """
 
@@ -84,11 +84,11 @@ def write(folder: Path, dataset: Dataset, table: list[dict[str, Any]]) -> None:
     for number, row in enumerate(table):
         if dataset is Dataset.COCO:
             y, x = np.mgrid[:COCO_SIZE, :COCO_SIZE]
-            pixels = np.stack([x, y, np.full_like(x, number)], axis=-1)
+            pixels = np.stack([x, y, np.full_like(x, number % 256)], axis=-1)
             Image.fromarray(pixels.astype(np.uint8)).save(folder / row["image_template"])
             continue
         for image in range(row["num_images"]):
-            colour = (number, image, DATASETS.index(dataset))
+            colour = (number % 256, image, DATASETS.index(dataset))
             for name in _names(dataset, row, image):
                 Image.new("RGB", (32, 32), colour).save(folder / name)
 

@@ -1,0 +1,54 @@
+"""Lockstep: ranks that must call their model together do so, however much work each has.
+
+With FSDP a model is spread over the ranks, and a call on one waits for a call on all. Ranks play
+different episodes, so they make different numbers of calls: each says before a call that it makes
+one, and a rank without work answers with an empty one until no rank has any.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from loguru import logger
+
+#: Set to 1 for a wrapper that needs it and is not recognised.
+LOCKSTEP = "PROACTIVEBENCH_LOCKSTEP"
+
+
+class Lockstep:
+    """Does nothing unless ``needed``."""
+
+    def __init__(self, needed: bool) -> None:
+        self.needed = needed
+
+    def call(self) -> None:
+        """Say that this rank calls its model now; all ranks do the same."""
+        if self.needed:
+            _any_rank(True)
+
+    def drain(self, empty_call: Callable[[], object]) -> None:
+        """This rank has no more work: call along until no rank has."""
+        while self.needed and _any_rank(False):
+            try:
+                empty_call()
+            except Exception as error:  # nothing depends on it
+                logger.debug(f"an empty call, made to keep ranks in step, failed: {error!r}")
+
+
+def of(lm: Any) -> Lockstep:
+    """The lockstep that a wrapper needs: with several ranks, FSDP or DeepSpeed, or if told so."""
+    if getattr(lm, "world_size", 1) < 2:
+        return Lockstep(False)
+    kind = str(getattr(getattr(lm, "accelerator", None), "distributed_type", ""))
+    spread = any(name in kind.upper() for name in ("FSDP", "DEEPSPEED"))
+    return Lockstep(spread or os.environ.get(LOCKSTEP) == "1")
+
+
+def _any_rank(busy: bool) -> bool:
+    from torch import distributed
+
+    said: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(said, busy)
+    return any(said)

@@ -1,0 +1,252 @@
+"""What must stay true of it all: who imports whom, how tasks are named, whose words these are."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from proactivebench_tasks import model_patches, task_yamls
+from proactivebench_tasks import sources as data_sources
+from proactivebench_tasks.protocol import Protocol
+from proactivebench_tasks.samples import Dataset
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "proactivebench_tasks"
+HEAVY = {"torch", "PIL", "numpy", "datasets", "lmms_eval", "transformers", "huggingface_hub"}
+
+#: The engine and what it may import of this package, apart from itself.
+ENGINE = {"samples": {"errors"}, "environments": {"errors", "samples"}}
+
+
+# Imports
+
+
+def loaded_by(module: str) -> set[str]:
+    """Top-level modules that importing a module loads in a fresh interpreter."""
+    code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def imports(file: Path) -> Iterator[str]:
+    """What a module imports of this package when it runs: not in ``if TYPE_CHECKING``."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    typing_only = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            module = node.module or ""
+            names = [f"{module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.startswith("proactivebench_tasks."):
+                yield name.split(".")[1]
+
+
+def engine_files() -> list[Path]:
+    return [PACKAGE / "samples.py", *sorted((PACKAGE / "environments").glob("*.py"))]
+
+
+@pytest.mark.parametrize(
+    "module", ["environments", "environments.base", "samples", "protocol", "policies", "errors"]
+)
+def test_engine_loads_nothing_heavy(module: str) -> None:
+    assert not loaded_by(f"proactivebench_tasks.{module}") & HEAVY
+
+
+def test_command_loads_no_harness_and_no_torch() -> None:
+    loaded = loaded_by("proactivebench_tasks.cli")
+    assert not loaded & {"torch", "lmms_eval", "transformers"}
+
+
+@pytest.mark.parametrize("file", engine_files(), ids=lambda file: file.stem)
+def test_engine_imports_point_one_way(file: Path) -> None:
+    layer = "samples" if file.stem == "samples" else "environments"
+    assert set(imports(file)) <= ENGINE[layer] | {layer}
+
+
+@pytest.mark.parametrize("file", engine_files(), ids=lambda file: file.stem)
+def test_engine_reads_no_files_clocks_or_global_chance(file: Path) -> None:
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    imported = {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+    assert imported <= {"random", "re", "hashlib", "string", "math", "itertools", "functools"}
+    named = {node.id for node in nodes if isinstance(node, ast.Name)}
+    assert not named & {"open", "Path", "print", "input"}
+    drawn = {
+        n.attr for n in nodes if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "random"
+    }
+    assert drawn <= {"Random"}  # a source of its own, with a seed
+
+
+def test_imports_are_seen_at_all() -> None:
+    assert {"errors", "samples"} <= set(imports(PACKAGE / "environments" / "environment.py"))
+    assert "protocol" not in set(imports(PACKAGE / "environments" / "base.py"))  # typing only
+
+
+# Tasks
+
+
+@pytest.fixture(scope="module")
+def index() -> dict[str, dict[str, Any]]:
+    """What lmms-eval finds in our folder: names, with their kinds and files."""
+    from lmms_eval.tasks import TaskManager
+
+    folder = str(Path(task_yamls.__file__).parent)
+    return TaskManager(include_path=folder, include_defaults=False).task_index
+
+
+def test_wildcard_names_leaf_tasks_of_the_two_modes_and_nothing_else(
+    index: dict[str, dict[str, Any]],
+) -> None:
+    matching = {name for name in index if fnmatch(name, "proactivebench_*")}
+    tasks = "|".join(dataset.task for dataset in Dataset)
+    odd = {n for n in matching if not re.fullmatch(rf"proactivebench_(mcqa|oeg)_({tasks})", n)}
+    assert odd == set()
+    assert {index[name]["type"] for name in matching} == {"task"}
+
+
+def test_no_name_of_the_harness_itself_is_like_ours() -> None:
+    import lmms_eval
+
+    files = Path(lmms_eval.__file__).parent.joinpath("tasks").rglob("*.yaml")
+    assert not [path for path in files if b"proactivebench" in path.read_bytes()]
+
+
+def test_every_dataset_has_its_multiple_choice_task(index: dict[str, dict[str, Any]]) -> None:
+    names = {name for name in index if fnmatch(name, "proactivebench_mcqa_*")}
+    assert names == {f"proactivebench_mcqa_{dataset.task}" for dataset in Dataset}
+
+
+def test_task_names_are_given_once(index: dict[str, dict[str, Any]]) -> None:
+    from lmms_eval.utils import load_yaml_config
+
+    folder = Path(task_yamls.__file__).parent
+    files = [path for path in sorted(folder.rglob("*.yaml")) if not path.name.startswith("_")]
+    names = []
+    for path in files:
+        config = load_yaml_config(str(path), mode="simple")
+        names += [config["task"]] if isinstance(config.get("task"), str) else [config["group"]]
+    assert sorted(names) == sorted(set(names)) == sorted(index)
+
+
+def test_every_task_is_made_of_our_functions(index: dict[str, dict[str, Any]]) -> None:
+    from lmms_eval.utils import load_yaml_config
+
+    for name, entry in index.items():
+        if entry["type"] != "task":
+            continue
+        config = load_yaml_config(entry["yaml_path"], mode="simple")
+        assert config["task"] == name
+        assert config["output_type"] == "generate_until_agentic"
+        assert config["metric_list"] and config["dataset_kwargs"]["data_files"]["test"]
+
+
+def test_every_group_holds_what_is_there(index: dict[str, dict[str, Any]]) -> None:
+    for name, entry in index.items():
+        if entry["type"] == "group":
+            group = yaml.safe_load(Path(entry["yaml_path"]).read_text())
+            assert set(group["task"]) <= set(index), name
+
+
+def test_functions_that_the_tasks_name_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_sources, "prepared", lambda *_: Path("rows.jsonl"))  # not made here
+    missing = []
+    for path in Path(task_yamls.__file__).parent.rglob("*.yaml"):
+        for name in re.findall(r"!function (\S+)", path.read_text()):
+            module, _, function = name.rpartition(".")
+            if not hasattr(importlib.import_module(module), function):
+                missing.append(f"{path.name}: {name}")
+    assert missing == []
+
+
+# Wording
+
+
+def sentences(text: str) -> list[str]:
+    """Pieces of a text that would be missed if they were copied: a sentence or a line each."""
+    pieces = re.split(r"(?<=[.?:])\s+|\n", text)
+    return [piece for piece in map(plain, pieces) if len(piece) >= 20]
+
+
+def plain(text: str) -> str:
+    """A text as it reads, whatever its case, spaces and quotes."""
+    return re.sub(r"\W+", " ", text.lower()).strip()
+
+
+def sources() -> Iterator[tuple[Path, str]]:
+    """The repository's files that hold text, with what they say."""
+    kinds = {
+        ".py",
+        ".md",
+        ".yaml",
+        ".yml",
+        ".toml",
+        ".txt",
+        ".json",
+        ".jsonl",
+        ".gz",
+        ".cfg",
+        ".sh",
+    }
+    left_out = {".git", ".venv", "build", "dist", "results", "__pycache__"}
+    folders = [ROOT, Path(task_yamls.__file__).parent, Path(model_patches.__file__).parent]
+    for path in sorted({path.resolve() for folder in folders for path in folder.rglob("*")}):
+        parts = path.parts[len(ROOT.parts) :]
+        hidden = any(part in left_out or part.endswith((".egg-info", "_cache")) for part in parts)
+        if hidden or path.suffix not in kinds or not path.is_file():
+            continue
+        content = path.read_bytes()
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+        yield path, plain(text)
+        if path.suffix == ".py":  # a text that is spread over several literals, put together
+            strings = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant))
+            yield path, "\n".join(plain(value) for value in strings if isinstance(value, str))
+
+
+@pytest.mark.network
+def test_no_official_sentence_is_copied_into_the_repository(official: Protocol) -> None:
+    texts = [official.options_intro, official.options_request, official.coco_zoom_hint]
+    texts += [official.oeg_hint, official.judge_system, official.judge_user]
+    for table in (official.prefix, official.hint, official.reference_question):
+        texts += table.values()
+    texts += official.chain_of_thought.values()
+    wanted = {sentence for text in texts for sentence in sentences(text)}
+    assert len(wanted) > 30  # or nothing is looked for
+    copied = {
+        (str(path.relative_to(ROOT)), sentence)
+        for path, said in sources()
+        for sentence in wanted
+        if sentence in said
+    }
+    assert copied == set()
+
+
+@pytest.mark.network
+def test_sentence_that_is_spread_over_two_literals_is_found(official: Protocol) -> None:
+    half, rest = official.oeg_hint[:30], official.oeg_hint[30:]
+    code = f"HINT = (\n    {half!r}\n    {rest!r}\n)\n"
+    strings = [n.value for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Constant)]
+    (sentence,) = sentences(official.oeg_hint)
+    assert sentence in plain(strings[0])
