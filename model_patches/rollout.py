@@ -16,6 +16,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.api.instance import Instance
@@ -80,9 +81,12 @@ def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> li
     for position, request in enumerate(requests):
         if not request.metadata.get("__padding_only__"):
             tasks.setdefault(request.args[5], []).append(position)
-    step = lockstep.of(lm)
+    step, ledger = lockstep.of(lm), Ledger()
     # All runners first: what a later task lacks is said before an earlier one is played.
-    runners = {t: Runner(lm, t, requests[p[0]], response_cache, step) for t, p in tasks.items()}
+    runners = {
+        task: Runner(lm, task, requests[positions[0]], response_cache, step, ledger)
+        for task, positions in tasks.items()
+    }
     try:
         with whole_pictures_only():
             for task, positions in tasks.items():
@@ -93,11 +97,15 @@ def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> li
                 runners[task].report()
             if step.needed:
                 idle = requests[0]
-                step.drain(Runner(lm, idle.args[5], idle, None, step).empty_call(idle))
+                runner = Runner(lm, idle.args[5], idle, None, step, ledger)
+                step.drain(runner.empty_call(idle))
     except KeyboardInterrupt:
         cached = response_cache is not None
         kept = "the same command resumes" if cached else "with --use_cache it would resume"
         raise KeyboardInterrupt(f"interrupted while playing; {kept}") from None
+    # One rank of several may hold few samples; it must not end the run for the others.
+    if ledger.failed == ledger.episodes and getattr(lm, "world_size", 1) == 1:
+        ledger.raise_first()
     return responses
 
 
@@ -114,11 +122,35 @@ def _waves(requests: Sequence[Instance], positions: Sequence[int]) -> list[list[
     return waves
 
 
+@dataclass
+class Ledger:
+    """How a run fares over all its tasks, to tell a model that does not work from bad samples."""
+
+    episodes: int = 0
+    answers: int = 0
+    failed: int = 0
+    first_error: Exception | None = None
+
+    def enter(self, error: Exception) -> None:
+        self.failed += 1
+        self.first_error = self.first_error or error
+
+    def raise_first(self) -> None:
+        if self.first_error is not None:
+            raise self.first_error
+
+
 class Runner:
     """Plays the episodes of one task."""
 
     def __init__(
-        self, lm: Any, task: str, example: Instance, response_cache: Any, step: Lockstep
+        self,
+        lm: Any,
+        task: str,
+        example: Instance,
+        response_cache: Any,
+        step: Lockstep,
+        ledger: Ledger,
     ) -> None:
         _, gen_kwargs, _, doc_to_text, _, _, _ = example.args
         self.lm = lm
@@ -130,7 +162,7 @@ class Runner:
         # An equal observation gets an equal answer from a greedy model: it is not asked again.
         self.reuse = self.caller.greedy and getattr(lm, "deterministic", True)
         self.count: Counter[str] = Counter()
-        self.first_error: Exception | None = None
+        self.ledger = ledger
         if self.setting.several_pictures:
             self._require_conversations()
         if self.setting.open_ended:
@@ -145,6 +177,7 @@ class Runner:
         queue = deque(sorted(plays, key=lambda play: -play.turns_left))
         live: list[Play] = []
         self.count["episodes"] += len(plays)
+        self.ledger.episodes += len(plays)
         rank = getattr(self.lm, "rank", 0)
         pool = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
         screen = Screen(pool, chat=not self.caller.simple)
@@ -170,7 +203,7 @@ class Runner:
         return lambda: caller.ask([self._start(request, 0)], screen)
 
     def report(self) -> None:
-        """Log what this task cost. If every sample failed, raise the first error."""
+        """Log what this task cost."""
         count = self.count
         logger.info(
             f"{self.task}: {count['asked']} turns asked, {count['reused']} answers reused, "
@@ -181,8 +214,6 @@ class Runner:
                 f"{self.task}: {count['empty']} answers were empty. Some wrappers return nothing "
                 "when generation fails; empty answers are not cached and are asked again next time"
             )
-        if self.first_error is not None and count["failed"] == count["episodes"]:
-            raise self.first_error
 
     def _require_conversations(self) -> None:
         if self.caller.simple and not getattr(self.lm, "interleave_visuals", False):
@@ -209,6 +240,7 @@ class Runner:
         """Let a play have its answer, or its error."""
         if isinstance(outcome, str):
             self.count["reused" if reused else "asked"] += 1
+            self.ledger.answers += 1
             self.count["empty"] += not outcome.strip()
             play.answer(outcome, reused)
         else:
@@ -217,18 +249,18 @@ class Runner:
             self._failed(play, play.error)
 
     def _failed(self, play: Play, error: Exception) -> None:
-        self.first_error = self.first_error or error
         self.count["failed"] += 1
+        self.ledger.enter(error)
         sample = f"{play.episode.dataset.value}, sample {play.episode.sample.id}"
         turn = len(play.episode.turns) + 1
         logger.error(f"{self.task}: {sample}, turn {turn}: {type(error).__name__}: {error}")
-        if not self.count["asked"] and self.count["failed"] >= self.window:
-            raise self.first_error  # nothing works: no use in a night of it
+        if not self.ledger.answers and self.ledger.failed >= self.window:
+            self.ledger.raise_first()  # nothing works: no use in a night of it
         if self.count["failed"] > failures.allowed(self.count["episodes"]):
             raise HarnessError(
                 f"{self.task}: {self.count['failed']} of {self.count['episodes']} samples failed, "
-                f"more than {failures.MAX_FAILED} allows; the first: {self.first_error}"
-            ) from self.first_error
+                f"more than {failures.MAX_FAILED} allows; the last: {error}"
+            ) from error
 
     def _show_progress(self, bar: Any) -> None:
         count = self.count

@@ -68,7 +68,7 @@ class Caller:
             play.tokens.update(reply.counts.to_dict() if reply.counts else {})
             if play.error is not None:
                 outcomes.append((play, play.error))
-            elif marred and reply.output == "":
+            elif marred and isinstance(reply.output, str) and not reply.output.strip():
                 again.append(play)
             else:
                 outcomes.append((play, reply.output))
