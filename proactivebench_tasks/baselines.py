@@ -13,7 +13,7 @@ from lmms_eval.api.model import lmms
 
 from proactivebench_tasks.environments.environment import derived_seed
 from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.policies import POLICIES
+from proactivebench_tasks.policies import OPEN_ENDED, POLICIES
 from proactivebench_tasks.screen import Screen
 
 
@@ -30,6 +30,7 @@ class Baseline(lmms):
         if policy not in POLICIES:
             raise HarnessError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}")
         self.policy = POLICIES[policy]
+        self.open_ended = OPEN_ENDED[policy]
         self.seed = int(seed)
         self.batch_size = int(batch_size)
         #: A random answer to a picture seen before is drawn anew (see rollout.py, reuse).
@@ -41,9 +42,11 @@ class Baseline(lmms):
             _, _, screen, doc_id, task, split = request.args
             if not isinstance(screen, Screen):
                 raise HarnessError("proactivebench_baseline plays ProactiveBench tasks only")
-            episode = screen.episode(self.task_dict[task][split][doc_id])
+            doc = self.task_dict[task][split][doc_id]
+            episode = screen.episode(doc)
+            policy = self.open_ended if screen.setting(doc).open_ended else self.policy
             parts = (self.seed, episode.dataset.value, episode.sample.id, len(episode.turns))
-            answers.append(self.policy(episode, random.Random(derived_seed(*parts))))
+            answers.append(policy(episode, random.Random(derived_seed(*parts))))
         return answers
 
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:

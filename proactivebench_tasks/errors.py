@@ -25,3 +25,7 @@ class HarnessError(ProactiveBenchError):
 
 class GenerationError(ProactiveBenchError):
     """A model wrapper returned something that is no answer."""
+
+
+class JudgeError(ProactiveBenchError):
+    """There is no judge for open-ended answers, or it cannot be reached or loaded."""

@@ -6,21 +6,29 @@ found through the entry point or through ``--include_path``.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from typing import Any
 
+import datasets
 from loguru import logger
 from PIL.Image import Image
 
 from proactivebench_tasks import documents, metrics, transcripts
 from proactivebench_tasks.documents import Document
 from proactivebench_tasks.model_patches import rollout
+from proactivebench_tasks.samples import Dataset
 from proactivebench_tasks.settings import Setting
+
+OPEN_ENDED_SAMPLES = 100  # of each dataset, in the published open-ended runs
+
+_NO_TRANSCRIPT = (ValueError, KeyError, TypeError)
 
 
 def doc_to_text(doc: Document, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
     """The text of a document's first turn."""
-    return documents.episode(doc, Setting.parse(lmms_eval_specific_kwargs)).observe().text
+    setting = Setting.parse(lmms_eval_specific_kwargs)
+    return documents.observe(documents.episode(doc, setting), setting).text
 
 
 def doc_to_visual(
@@ -31,17 +39,41 @@ def doc_to_visual(
     return [documents.pixels(doc, documents.episode(doc, setting).observe())]
 
 
+def official_subset(rows: datasets.Dataset) -> datasets.Dataset:
+    """The 100 rows of the published open-ended runs; all of them where there are fewer.
+
+    Source: ``tests/oeg.py`` of the published package, which shuffles the filtered rows.
+    """
+    order = list(range(len(rows)))
+    random.Random(0).shuffle(order)
+    return rows.select(order[:OPEN_ENDED_SAMPLES])
+
+
 def process_results(doc: Document, results: list[str]) -> dict[str, float]:
     """The metrics of a document, from its transcript. A response that is none counts as failed."""
     try:
         summary = transcripts.score(results[0], *documents.parts(doc))
-    except (ValueError, KeyError, TypeError) as error:
-        logger.error(
-            f"{doc['dataset']}, sample {doc['id']}: the response is no transcript of it "
-            f"({error!r}) and counts as failed: {results[0]!r:.200}"
-        )
+    except _NO_TRANSCRIPT as error:
+        _complain(doc, results[0], error)
         summary = None
     return metrics.multiple_choice(summary)
+
+
+def process_open_ended(doc: Document, results: list[str]) -> dict[str, float]:
+    """The metrics of an open-ended document, from its judged transcript; failed alike."""
+    try:
+        record = transcripts.loads(results[0], Dataset.parse(doc["dataset"]), doc["id"])
+    except _NO_TRANSCRIPT as error:
+        _complain(doc, results[0], error)
+        record = None
+    return metrics.open_ended(record)
+
+
+def _complain(doc: Document, response: str, error: Exception) -> None:
+    logger.error(
+        f"{doc['dataset']}, sample {doc['id']}: the response is no transcript of it "
+        f"({error!r}) and counts as failed: {response!r:.200}"
+    )
 
 
 rollout.apply(doc_to_text)

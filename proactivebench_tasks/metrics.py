@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from proactivebench_tasks.environments.base import Summary
+from proactivebench_tasks.judge import verdict
+from proactivebench_tasks.samples import Dataset
 
 
 def multiple_choice(summary: Summary | None) -> dict[str, float]:
@@ -20,5 +25,25 @@ def multiple_choice(summary: Summary | None) -> dict[str, float]:
         "asked": 100.0 * (summary.suggestions > 0),
         "max_steps": 100.0 * summary.reached_max_turns,
         "mismatch": 100.0 * summary.mismatch,
+        "failed": 0.0,
+    }
+
+
+def open_ended(record: Mapping[str, Any] | None) -> dict[str, float]:
+    """One sample's metrics, all in %; ``None``, or a record with an error, for one that failed.
+
+    ``acc`` (names the category), ``ps`` (makes a suggestion), ``agg`` (either), ``unscored`` (an
+    answer without a usable verdict: the official protocol counts it as 0 in the other three, and
+    so do they here), ``failed``.
+    """
+    if record is None or record["error"] is not None:
+        return dict.fromkeys(("acc", "ps", "agg", "unscored"), 0.0) | {"failed": 100.0}
+    marks = record["judge"].get("verdict")
+    score = verdict.score(marks, Dataset.parse(record["dataset"]))
+    return {
+        "acc": 100.0 * score.category,
+        "ps": 100.0 * score.suggestion,
+        "agg": 100.0 * score.aggregate,
+        "unscored": 100.0 * (marks is None),
         "failed": 0.0,
     }

@@ -6,7 +6,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 

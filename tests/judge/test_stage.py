@@ -1,0 +1,99 @@
+"""The stage as the harness calls it: it may judge nothing, but it never loses an answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judge_server import JudgeServer, marks, record
+
+from proactivebench_tasks.errors import JudgeError
+from proactivebench_tasks.judge import stage
+from proactivebench_tasks.judge.stage import JudgeFilter
+from proactivebench_tasks.transcripts import dumps
+
+LEXICAL = {"judge": {"kind": "lexical"}}
+
+
+def judged(*records: dict[str, Any]) -> list[dict[str, Any]]:
+    texts = JudgeFilter().apply(map(dumps, records), None)
+    return [json.loads(text) for text in texts]
+
+
+def test_each_transcript_gains_all_that_the_judge_said() -> None:
+    (told,) = judged(record(0, generated="It is a tree.", **LEXICAL))
+    assert told["judge"] == {
+        "kind": "lexical",
+        "model": "lexical-1",
+        "comparable": False,
+        "raw": "0, 0, 0, 1",
+        "verdict": [0, 0, 0, 1],
+        "unscored": None,
+    }
+    assert {k: v for k, v in told.items() if k != "judge"} == {
+        k: v for k, v in record(0, generated="It is a tree.").items() if k != "judge"
+    }
+
+
+def test_environment_chooses_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    with JudgeServer() as server:
+        monkeypatch.setenv("PROACTIVEBENCH_JUDGE", "openai")
+        monkeypatch.setenv("PROACTIVEBENCH_JUDGE_URL", server.url)
+        found = judged(*(record(i, **LEXICAL) for i in range(5)))
+    assert [r["judge"]["verdict"] for r in found] == [marks(i) for i in range(5)]
+    assert {r["judge"]["model"] for r in found} == {"Qwen/Qwen3-8B"}
+
+
+def test_failed_samples_are_not_judged_and_other_texts_pass_through() -> None:
+    failed = dumps(record(1, error="DataError: broken", **LEXICAL))
+    other = ["", "plain text", "[1]", '{"turns": []}', failed]
+    texts = [*other, dumps(record(2, generated="Rewind it", **LEXICAL))]
+    found = JudgeFilter().apply(iter(texts), None)
+    assert found[:-1] == other
+    assert json.loads(found[-1])["judge"]["verdict"] == [0, 1, 0, 0]
+
+
+def test_tags_of_the_judges_thinking_are_escaped_in_the_response() -> None:
+    # The harness may strip reasoning tags from the whole response.
+    assert "<think>" not in dumps(record(0, judge={"raw": "<think>1</think>0"}))
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {},  # no judge
+        {"PROACTIVEBENCH_JUDGE": "oracle"},
+        {"PROACTIVEBENCH_JUDGE": "openai"},  # no server
+        {"PROACTIVEBENCH_JUDGE": "lexical", "PROACTIVEBENCH_CACHE": "/proc/none"},
+    ],
+)
+def test_a_judge_that_cannot_work_costs_no_answer(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    (kept,) = judged(record(0, judge={"kind": ""}))
+    assert kept["generated"] == "reply 0"
+    assert kept["judge"]["unscored"].startswith("JudgeError: ")
+
+
+def test_sample_of_another_protocol_is_unscored_with_the_reason() -> None:
+    (kept,) = judged(record(0, protocol="builtin-0", **LEXICAL))
+    assert "builtin-0" in kept["judge"]["unscored"]
+
+
+def test_later_judges_nothing_now(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PROACTIVEBENCH_JUDGE", "later")
+    stage.require("")
+    assert [r["judge"] for r in judged(record(0), record(1))] == [{"kind": "later"}] * 2
+
+
+def test_required_judge_must_be_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.require("lexical")
+    with pytest.raises(JudgeError, match="PROACTIVEBENCH_JUDGE=openai"):
+        stage.require("")
+    monkeypatch.setenv("PROACTIVEBENCH_CACHE", "/proc/none")
+    with pytest.raises(JudgeError, match="PROACTIVEBENCH_CACHE"):
+        stage.require("lexical")

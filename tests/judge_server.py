@@ -1,0 +1,164 @@
+"""A judge to test with: a server on 127.0.0.1 that speaks the OpenAI chat protocol, by a script.
+
+It marks what it is asked by ``marks``, a function of the question, so that every verdict can be
+worked out without it; ``script`` says what goes wrong, by question and attempt.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+ANSWERS = "Wait for the occlusion to disappear, Rewind the video, Move the camera, A tree."
+
+
+def record(number: int, **changes: Any) -> dict[str, Any]:
+    """An open-ended sample as the runner leaves it, not yet judged."""
+    return {
+        "schema": 1,
+        "protocol": "builtin-1",
+        "dataset": "OcclusionDataSet-MM20",
+        "id": number,
+        "prompt": "What is it?",
+        "valid_answers": ANSWERS,
+        "generated": f"reply {number}",
+        "error": None,
+        "judge": {"kind": "openai"},
+        **changes,
+    }
+
+
+def marks(number: int, count: int = 4) -> list[int]:
+    """What the server says of ``reply NUMBER``: the number's bits."""
+    return [number >> i & 1 for i in range(count)]
+
+
+@dataclass(frozen=True)
+class Act:
+    """What the server does about one request. ``content`` of ``None`` stands for the marks."""
+
+    content: str | None = None
+    latency: float = 0.0
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None  # instead of a completion
+    cut: bool = False  # the connection, half way
+    finish: str = "stop"
+
+
+SOON = {"retry-after-ms": "1"}
+Script = Callable[[int, int], Act]
+
+
+class JudgeServer:
+    """``with JudgeServer(script) as server`` serves at ``server.url`` until the block ends."""
+
+    def __init__(self, script: Script = lambda number, attempt: Act()) -> None:
+        self.script = script
+        self.attempts: Counter[int] = Counter()
+        self.answered: Counter[int] = Counter()
+        self.keys: set[str] = set()
+        self.bodies: list[dict[str, Any]] = []
+        self.now = self.peak = 0
+        self.url = ""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> JudgeServer:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    async def _start(self) -> None:
+        application = web.Application()
+        application.router.add_post("/v1/chat/completions", self._serve)
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        _, port = self._runner.addresses[0][:2]
+        self.url = f"http://127.0.0.1:{port}/v1"
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.bodies.append(body)
+        self.keys.add(request.headers.get("Authorization", ""))
+        number, count = read(body["messages"][-1]["content"])
+        attempt = self.attempts[number]
+        self.attempts[number] += 1
+        self.now += 1
+        self.peak = max(self.peak, self.now)
+        try:
+            act = self.script(number, attempt)
+            await asyncio.sleep(act.latency)
+            return await self._act(act, number, count, request)
+        finally:
+            self.now -= 1
+
+    async def _act(
+        self, act: Act, number: int, count: int, request: web.Request
+    ) -> web.StreamResponse:
+        if act.cut:
+            response = web.StreamResponse(headers={"Content-Length": "1000"})
+            await response.prepare(request)
+            await response.write(b'{"id": "')
+            assert request.transport is not None
+            request.transport.abort()
+            return response
+        if act.status != 200:
+            error = {"error": {"message": act.body or "scripted"}}
+            return web.json_response(error, status=act.status, headers=act.headers)
+        self.answered[number] += 1
+        if act.body is not None:
+            return web.Response(text=act.body, content_type="application/json")
+        content = act.content
+        if content is None:
+            content = "Let me see.\n" + ", ".join(map(str, marks(number, count)))
+        return web.json_response(completion(content, act.finish))
+
+
+def read(user: str) -> tuple[int, int]:
+    """The number in the generated text, and how many answers there are."""
+    points = re.search(r"Points: (\[.*\])\n", user)
+    number = re.search(r"reply (\d+)", user)
+    assert points
+    return int(number[1]) if number else 0, len(ast.literal_eval(points[1]))
+
+
+def completion(content: str, finish: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": content}
+    return {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+    }
+
+
+def main() -> None:
+    """Serve in a process of its own, with this latency: print the URL, end with the input."""
+    import sys
+
+    latency = float(sys.argv[1])
+    with JudgeServer(lambda number, attempt: Act(latency=latency)) as server:
+        print(json.dumps(server.url), flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
