@@ -10,17 +10,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from proactivebench_tasks import protocol as protocols
 from proactivebench_tasks.cache import cache_dir
+from proactivebench_tasks.data import Data, DataFolder
 from proactivebench_tasks.demo import DATA as DEMO_DATA
 from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.hub import Hub
 from proactivebench_tasks.protocol import Protocol
+from proactivebench_tasks.remote import RemoteData
 from proactivebench_tasks.samples import Dataset, Sample, parse
+from proactivebench_tasks.train import load as load_train
 
 DATA_DIR = "PROACTIVEBENCH_DATA_DIR"
 
@@ -28,38 +33,47 @@ DATA_DIR = "PROACTIVEBENCH_DATA_DIR"
 _LAYOUT = 1
 
 
+@cache
+def _folder(folder: Path) -> DataFolder:
+    return DataFolder(folder)
+
+
+@cache
+def _hub(cache: Path) -> RemoteData:
+    """The hub's data as this cache folder knows it."""
+    return RemoteData(Hub())
+
+
 class Source(str, Enum):
-    """A data folder and the wording that belongs to it."""
+    """Data and the wording that belongs to it."""
 
     OFFICIAL = "official"
     DEMO = "demo"
 
     @property
-    def folder(self) -> Path:
-        """The folder that holds the ``*_preprocessed.jsonl`` and the pictures beside them."""
+    def data(self) -> Data:
+        """Its rows and pictures: the demo's own, a folder that the user names, or the hub."""
         if self is Source.DEMO:
-            return DEMO_DATA / "test"
+            return _folder(DEMO_DATA / "test")
         if not (named := os.environ.get(DATA_DIR)):
-            raise DataError(
-                f"no data folder: set {DATA_DIR} to the folder that holds the official "
-                "*_preprocessed.jsonl files and the extracted pictures "
-                "(README, Running on the official data)"
-            )
+            return _hub(cache_dir())
         folder = Path(named).expanduser()
         if not folder.is_dir():
             raise DataError(f"{DATA_DIR} is {named!r}, which is no folder")
-        return folder
+        return _folder(folder)
 
     @property
     def protocol(self) -> Protocol:
         return protocols.get("builtin" if self is Source.DEMO else "official")
 
 
-def read(path: Path, dataset: Dataset) -> Iterator[tuple[int, dict[str, Any], Sample]]:
+def read(
+    path: Path, dataset: Dataset, on_fault: Callable[[DataError], None] | None = None
+) -> Iterator[tuple[int, dict[str, Any], Sample]]:
     """The rows of a jsonl, validated: line number from 1, the row as it stands, the sample.
 
-    Blank lines are passed over. Raises ``DataError`` that names file, line, field and what was
-    expected, at the first row at fault.
+    Blank lines are passed over. A row at fault is passed over, too, if there is an ``on_fault`` to
+    tell it to; else it raises ``DataError`` that names file, line, field and what was expected.
     """
     try:
         with path.open(encoding="utf-8") as lines:
@@ -69,17 +83,27 @@ def read(path: Path, dataset: Dataset) -> Iterator[tuple[int, dict[str, Any], Sa
                 try:
                     row = json.loads(text)
                     sample = parse(dataset, row)
-                except (ValueError, RecursionError) as error:
-                    raise DataError(f"{path}, line {number}: not JSON: {error}") from error
-                except DataError as error:
-                    raise DataError(f"{path}, line {number}: {error}") from error
-                yield number, row, sample
+                except (ValueError, RecursionError, DataError) as error:
+                    what = error if isinstance(error, DataError) else f"not JSON: {error}"
+                    fault = DataError(f"{path}, line {number}: {what}")
+                    if on_fault is None:
+                        raise fault from error
+                    on_fault(fault)
+                else:
+                    yield number, row, sample
     except FileNotFoundError:
         raise DataError(
-            f"{path} does not exist; the data folder must hold one jsonl per dataset"
+            f"{path} does not exist; the data folder must hold one jsonl per dataset. "
+            f"`proactivebench download --datasets {dataset.task} --data-dir {path.parent}` gets it"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def counts(protocol: Protocol, dataset: Dataset, row: Mapping[str, Any]) -> bool:
+    """Whether a valid row is part of the evaluation: the protocol lists its id, and it is none of
+    the easy ones that the benchmark leaves out."""
+    return row.get("strong_occlusions") is not False and protocol.accepts(dataset, row["id"])
 
 
 def prepared(source: Source, dataset: Dataset) -> Path:
@@ -89,7 +113,8 @@ def prepared(source: Source, dataset: Dataset) -> Path:
     Columns: the sample's fields, ``dataset``, ``source`` and ``line`` (in the original jsonl, which
     tells rows apart). Raises ``DataError`` and ``ProtocolError`` before any model is called.
     """
-    path, protocol = source.folder / dataset.jsonl, source.protocol
+    data, protocol = source.data, source.protocol
+    path = data.rows(dataset)
     try:
         content = path.read_bytes()
     except OSError:
@@ -100,23 +125,37 @@ def prepared(source: Source, dataset: Dataset) -> Path:
     if target.is_file():
         return target
 
-    total, kept = 0, []
+    total, kept, samples = 0, [], []
     for line, row, sample in read(path, dataset):
         total += 1
-        if row.get("strong_occlusions") is False or not protocol.accepts(dataset, sample.id):
+        if not counts(protocol, dataset, row):
             continue
         place = {"dataset": dataset.value, "source": source.value, "line": line}
         kept.append(json.dumps(place | sample.model_dump(mode="json"), ensure_ascii=False) + "\n")
+        samples.append(sample)
     if not kept:
         raise DataError(
             f"{path}: none of its {total} rows is part of the evaluation: {protocol.version} lists "
             "other ids, or strong_occlusions is false; is this the official test split?"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text("".join(kept), encoding="utf-8")
-    draft.replace(target)  # whole or not at all, also with several processes
+    if isinstance(data, RemoteData):
+        data.announce(dataset, samples)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_suffix(f".{os.getpid()}.tmp")
+        draft.write_text("".join(kept), encoding="utf-8")
+        draft.replace(target)  # whole or not at all, also with several processes
+    except OSError as error:
+        raise DataError(
+            f"{target} cannot be written: {error}. PROACTIVEBENCH_CACHE may name another folder"
+        ) from error
     return target
+
+
+def train(folder: Path | None = None) -> Any:
+    """The train split as a ``datasets.Dataset``; see ``train.load``."""
+    named = folder or os.environ.get(DATA_DIR)
+    return load_train(Path(named).expanduser() if named else None, required=folder is not None)
 
 
 def __getattr__(name: str) -> str:

@@ -7,22 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 from proactivebench_tasks.environments import ENVIRONMENTS
-from proactivebench_tasks.environments.environment import Action, Environment, Mode, State
+from proactivebench_tasks.environments.environment import Action, Box, Environment, Mode, State
 from proactivebench_tasks.samples import Dataset, Sample
 
 
 def pictures(dataset: Dataset, sample: Sample) -> set[str]:
-    """Paths of the pictures that a sample's episodes can show, in all modes.
+    """Paths of the pictures that a sample's episodes can show, in all modes."""
+    return {path for path, _ in views(dataset, sample)}
 
-    Raises ``DataError`` where a suggestion of the sample leads nowhere.
+
+def views(dataset: Dataset, sample: Sample) -> set[tuple[str, Box | None]]:
+    """The pictures, and windows on them, that a sample's episodes can show, in all modes.
+
+    Random mode's windows are left out: it moves them on the same picture, and they are many. Raises
+    ``DataError`` where a suggestion of the sample leads nowhere.
     """
-    paths = set()
+    found: set[tuple[str, Box | None]] = set()
     for mode in Mode:
         environment = ENVIRONMENTS[dataset](sample, mode)
         if mode is Mode.RANDOM and environment.crop(environment.start()) is not None:
-            continue  # random moves of a window stay on its one picture
-        paths |= {environment.image(state) for state in states(environment)}
-    return paths
+            continue
+        found |= {(environment.image(s), environment.crop(s)) for s in states(environment)}
+    return found
 
 
 def states(environment: Environment[Any]) -> Iterator[State]:
