@@ -62,7 +62,7 @@ def apply(ours: Callable[..., str]) -> None:
         theirs = [r for r, mine in zip(requests, is_ours, strict=True) if not mine]
         other = iter(original(lm, theirs, agentic_trace_mode, response_cache) if theirs else ())
         mine = [r for r, mine in zip(requests, is_ours, strict=True) if mine]
-        played = iter(run(lm, mine, response_cache))
+        played = iter(run(lm, mine, response_cache) if mine else ())
         return [next(played if mine else other) for mine in is_ours]
 
     dispatch.routes = ours  # type: ignore[attr-defined]
