@@ -19,19 +19,20 @@ from probe import (
     ChatReader,
     Lab,
     Reader,
-    Seen,
     agree,
     answers,
     expected,
     pixels_of,
-    plan,
 )
 
-from proactivebench_tasks import analysis, chance
+from proactivebench_tasks import analysis, chance, documents, transcripts
+from proactivebench_tasks.caller import Caller
 from proactivebench_tasks.demo import DATA
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import HarnessError
+from proactivebench_tasks.play import start
 from proactivebench_tasks.samples import Dataset, parse
+from proactivebench_tasks.settings import Setting
 
 QD = Dataset.QUICKDRAW
 HISTORY, EXAMPLES = "history_quickdraw", "examples_quickdraw"
@@ -133,22 +134,31 @@ def test_a_cached_run_is_the_same_and_asks_nothing(lab: Lab, task: str) -> None:
     assert again.turns == 0
 
 
-def test_another_past_is_another_question(lab: Lab) -> None:
-    """The second turn looks alike, but what was said before it differs: no answer is shared."""
-    cache = str(lab.folder / "cache")
+def key(answers_so_far: Sequence[str], **setting: Any) -> int:
+    """The response cache's ``idx`` of the turn after these answers."""
+    rows = world.rows(QD, list(range(14)))
+    pool = [{"dataset": QD.value, "source": "demo", "line": n} | row for n, row in enumerate(rows)]
+    turn = start(None, 0, pool[5], Setting(**setting), pool)  # type: ignore[arg-type]
+    for answer in answers_so_far:
+        turn.answer(answer)
+    return Caller(Reader(1), {}, None, 1)._turn_key(turn)
 
-    def by_letter(seen: Seen) -> str:
-        return "B" if plan(seen) == ASK[QD] else plan(seen)
 
-    def by_text(seen: Seen) -> str:
-        return ASK[QD] if plan(seen) == "B" else plan(seen)
-
-    lab.evaluate(Remembering(4, answer=by_letter), HISTORY, use_cache=cache)
-    lab.monkeypatch.setattr(Remembering, "__repr__", lambda self: "Remembering")
-    asked = Remembering(4, answer=by_text)
-    lab.evaluate(asked, HISTORY, use_cache=cache)
-    firsts = [length for length in asked.lengths if length == 1]
-    assert not firsts or len(asked.lengths) > len(firsts)
+def test_another_conversation_is_another_question() -> None:
+    """The picture and the prompt are the same in all of these."""
+    letter, text = "B", ASK[QD]
+    keys = [
+        key([]),
+        key([], icl=1, icl_generic=True),
+        key([], icl=2, icl_generic=True),
+        key([], icl=1, icl_generic=True, seed=1),
+        key([letter]),
+        key([letter], history=True),
+        key([text], history=True),
+        key([letter], history=True, short_edge=224),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key([letter], history=True) == keys[5]
 
 
 def test_a_simple_wrapper_is_told_to_make_room(lab: Lab) -> None:
@@ -213,10 +223,6 @@ def test_baselines_behave_exactly_in_every_study(tmp_path: Path) -> None:
 
 
 def test_random_mode_is_scored_on_the_suggestions_that_were_shown(lab: Lab) -> None:
-    from proactivebench_tasks import documents, transcripts
-    from proactivebench_tasks.play import start
-    from proactivebench_tasks.settings import Setting
-
     doc = {"dataset": QD.value, "source": "official", "line": 4} | world.rows(QD, [0, 1, 2, 3])[3]
     turn = start(None, 0, doc, Setting(mode=Mode.RANDOM), [doc])  # type: ignore[arg-type]
     while not turn.over:

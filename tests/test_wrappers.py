@@ -139,7 +139,7 @@ def test_another_picture_changes_the_answer_to_the_same_question(run: Run) -> No
 # round differently for other shapes and so tip an answer in a hundred.
 
 
-def in_process(batch: int, model: Path) -> Run:
+def in_process(batch: int, model: Path, tasks: Sequence[str] = TASKS) -> Run:
     wrapper = "qwen2_5_vl"
     lm = models.get_model(wrapper)(
         str(model), device="cpu", device_map="cpu", batch_size=batch, **PIXELS[wrapper]
@@ -155,10 +155,10 @@ def in_process(batch: int, model: Path) -> Run:
     lm.model.generate = counting
     cli = SimpleNamespace(process_with_media=False, agentic_trace_mode="basic")
     results = evaluator.simple_evaluate(
-        model=lm, tasks=[GROUP], batch_size=batch, cli_args=cli, bootstrap_iters=0
+        model=lm, tasks=list(tasks), batch_size=batch, cli_args=cli, bootstrap_iters=0
     )
     transcripts: dict[tuple[str, int], Mapping[str, Any]] = {}
-    for task in TASKS:
+    for task in tasks:
         rows = results["samples"][task]
         transcripts |= by_sample(task, [row["filtered_resps"][0] for row in rows])
     return Run(results["results"], transcripts, len(calls))
@@ -185,3 +185,31 @@ def test_batches_of_eight_give_the_answers_of_one_by_one(one_and_eight: tuple[Ru
 def test_batches_of_eight_take_a_fraction_of_the_calls(one_and_eight: tuple[Run, Run]) -> None:
     one, eight = one_and_eight
     assert eight.calls < one.calls / 3
+
+
+# Conversations of several pictures.
+
+STUDIES = [f"{GROUP}-history_quickdraw", f"{GROUP}-icl_rod", f"{GROUP}-icl_mvpn"]
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[int, Run]]:
+    folder = tmp_path_factory.mktemp("studies")
+    model = tiny.qwen2_5_vl(folder / "model")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROACTIVEBENCH_CACHE", str(folder / "cache"))
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", str(folder / "datasets"))
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        yield {batch: in_process(batch, model, STUDIES) for batch in (1, 4)}
+        torch.set_num_threads(threads)
+
+
+def test_history_and_examples_run_through_a_real_wrapper(studies: Mapping[int, Run]) -> None:
+    for run in studies.values():
+        assert {run.results[task]["failed,none"] for task in STUDIES} == {0.0}
+        assert max(len(given) for given in run.answers.values()) > 2
+
+
+def test_conversations_are_the_same_in_batches(studies: Mapping[int, Run]) -> None:
+    assert studies[4].answers == studies[1].answers
