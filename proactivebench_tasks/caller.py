@@ -10,9 +10,12 @@ import dataclasses
 import gc
 import hashlib
 import json
+import os
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from lmms_eval.api.instance import Instance, unwrap_generation_output
@@ -22,6 +25,9 @@ from loguru import logger
 from proactivebench_tasks.guard import Guard, Reply
 from proactivebench_tasks.play import Play
 from proactivebench_tasks.screen import Screen
+
+#: Seconds that a call may take before the log says which samples are in it; 600 by default.
+SLOW_CALL = "PROACTIVEBENCH_SLOW_CALL"
 
 Outcome = tuple[Play, "str | Exception"]
 
@@ -100,7 +106,10 @@ class Caller:
 
     def _replies(self, plays: list[Play], screen: Screen) -> list[Reply]:
         screen.show(plays)
-        requests = [self._request(play, screen) for play in plays]
+        with _watched(plays):
+            return self._sent([self._request(play, screen) for play in plays])
+
+    def _sent(self, requests: list[Instance]) -> list[Reply]:
         guard = Guard(self._lm, self.gen_kwargs, self._in_step)
         cached: list[Any] = [None] * len(requests)
         if self._cache is not None:
@@ -153,6 +162,27 @@ class Caller:
         ]
         text = json.dumps(parts, sort_keys=True, default=str)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+@contextmanager
+def _watched(plays: Sequence[Play]) -> Iterator[None]:
+    """Say which samples are in a call that takes long. Whether it hangs is for the user to tell."""
+    limit = float(os.environ.get(SLOW_CALL) or 600)
+
+    def warn() -> None:
+        names = ", ".join(str(play.episode.sample.id) for play in plays)
+        logger.warning(
+            f"a call of the model has taken over {limit:.0f} s; in it are these samples of "
+            f"{plays[0].episode.dataset.value}: {names}"
+        )
+
+    timer = threading.Timer(limit, warn)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -92,6 +92,18 @@ def test_twenty_kills_at_random_moments_change_nothing(lab: Lab) -> None:
         log.unlink()
 
 
+@pytest.mark.slow
+def test_two_runs_on_one_cache_do_each_other_no_harm(lab: Lab) -> None:
+    log = lab.folder / "asked.log"
+    outs = [lab.folder / f"out{number}.json" for number in range(3)]
+    children = [in_child(evaluation(lab, "shared", log, out)) for out in outs[:2]]
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    before = asked(log).total()
+    assert os.waitpid(in_child(evaluation(lab, "shared", log, outs[2])), 0)[1] == 0
+    assert len({out.read_bytes() for out in outs}) == 1
+    assert asked(log).total() == before  # all that they asked is there
+
+
 # Through the command.
 
 _SLOW = """

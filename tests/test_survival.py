@@ -5,15 +5,17 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lmms_eval.api.instance import Instance
 from lmms_eval.caching.response_cache import ResponseCache
+from loguru import logger
 from probe import ALL, Lab, Probe, Reader, expected, plan
 
-from proactivebench_tasks import failures
+from proactivebench_tasks import caller, failures
 from proactivebench_tasks.errors import HarnessError
 from proactivebench_tasks.samples import Dataset
 
@@ -103,6 +105,40 @@ def test_answers_of_another_run_that_cannot_be_read_are_passed_over(lab: Lab) ->
     broken.write_bytes(b"no database" * 100)
     outcome = lab.evaluate(Probe(4), VSOD, use_cache=str(lab.folder / "cache"))
     assert outcome.answers(VSOD) == CLEAN
+
+
+def test_a_corrupted_cache_costs_its_answers_and_nothing_else(lab: Lab) -> None:
+    cache = lab.folder / "cache"
+    lab.evaluate(Probe(4), VSOD, use_cache=str(cache))
+    (cache / "cache.db").write_bytes(b"no database" * 1000)
+    model = Probe(4)
+    assert lab.evaluate(model, VSOD, use_cache=str(cache)).answers(VSOD) == CLEAN
+    assert model.turns > 0
+
+
+def test_a_cache_that_cannot_be_made_stops_the_run_before_any_call(lab: Lab) -> None:
+    (lab.folder / "file").write_text("")
+    model = Probe(4)
+    with pytest.raises(OSError, match="file"):
+        lab.evaluate(model, VSOD, use_cache=str(lab.folder / "file" / "cache"))
+    assert model.turns == 0
+
+
+def test_a_call_that_takes_long_is_named_in_the_log(lab: Lab) -> None:
+    lab.monkeypatch.setenv(caller.SLOW_CALL, "0.01")
+    lines: list[str] = []
+    sink = logger.add(lambda message: lines.append(str(message)), level="WARNING")
+    said = threading.Event()
+
+    def slow(call: int, requests: list[Instance]) -> None:
+        if call == 1:
+            while not any("has taken over" in line for line in lines):
+                said.wait(0.01)
+
+    lab.evaluate(Probe(1, before=slow), VSOD)
+    logger.remove(sink)
+    (warning, *_) = [line for line in lines if "has taken over" in line]
+    assert all(str(sample) in warning for sample in CLEAN)
 
 
 # Failures.
