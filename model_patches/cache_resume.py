@@ -2,8 +2,8 @@
 
 lmms-eval writes each run's answers into a folder of its own, ``runs/<random id>``, and copies them
 to ``cache.db``, which later runs read, only when the run ends well. So the answers of a killed run
-are on disk and never found. And a ``cache.db`` that is damaged makes that copy, and with it the run,
-fail after its last answer. This can go once lmms-eval reads the ones and survives the other.
+are on disk and never found. And a ``cache.db`` that is damaged makes that copy, and with it the
+run, fail after its last answer. This can go once lmms-eval reads the ones and survives the other.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ def _set_aside_if_damaged(path: Path) -> None:
         return
     try:
         _read(path, lambda rows: rows.fetchone())
+    except sqlite3.OperationalError:
+        pass  # locked, say; not damaged
     except sqlite3.DatabaseError as error:
         aside = path.with_name("cache.db.damaged")
         logger.warning(f"{path} is damaged ({error}): set aside as {aside.name}; a new one is made")
