@@ -1,27 +1,26 @@
-"""How much faster are episodes played by our runner than by the harness's own loop?
+"""How much faster are episodes played by our runner than in three other ways?
 
-    python benchmarks/rollout.py [--episodes 96] [--batch 16] [--tokens 12] [--rounds 3]
+    python benchmarks/rollout.py [--batches 16] [--episodes 96] [--tokens 12] [--rounds 3]
 
-One process, one model behind the harness's real wrapper, the same requests: once through
-``lmms_eval.evaluator``'s loop for multi-turn tasks, which calls the wrapper with one request at a
-time, and once through our runner. The sides take turns, and the best round of each counts, as what
-else runs on a machine only ever adds to a time. Exit code 1 if the ratio is below 4, if less than
-0.9 of the batches were needed, or if an answer, a verdict or a stop differs.
-
-See README.md in this folder for what this shows and what it does not.
+One process, one model, the same requests, played by lmms-eval's own loop for multi-turn tasks, one
+request at a time; by a plain loop over transformers, without harness and wrapper; in chunks, a
+batch of episodes each, the next when all of them are over; and by our runner. They take turns, and
+the best round of each counts, as what else runs on a machine only ever adds to a time. Exit code 1
+if transcripts differ, or if at batch size 16 one of the first two takes less than 5 times as long
+as our runner or our runner's batches are less than 0.97 full. More in README.md in this folder.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import json
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,62 +30,60 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import datasets
 import tiny
-import torch
 import world
 from lmms_eval import evaluator, models
 from lmms_eval.api.instance import GenerationResult, Instance
 from lmms_eval.tasks import TaskManager, get_task_dict
 from loguru import logger
-from PIL import Image
 
 from proactivebench_tasks import documents, sources
-from proactivebench_tasks.environments.base import Episode
+from proactivebench_tasks.environments.base import Episode, Observation
 from proactivebench_tasks.protocol import BUILTIN
 from proactivebench_tasks.samples import Dataset
 from proactivebench_tasks.settings import Setting
 
-MIN_RATIO = 4.0
-MIN_EFFICIENCY = 0.9
-TOKENS = 12  # of an answer: a letter, an option of a few words, and the end
-LENGTHS = 6  # turns of an episode: 1 to this, all equally often
-SPLIT = "test"
-WARM_UP = 16  # episodes that each side plays first, untimed
+GOAL_BATCH = 16  # the goals are for this batch size
+MIN_RATIO = 5.0
+MIN_EFFICIENCY = 0.97
 
 Document = Mapping[str, Any]
+Chat = list[dict[str, Any]]
 Pixel = tuple[int, int, int]
-#: What is said to a picture of a document, by its line and its first pixel.
-Script = Mapping[tuple[int, Pixel], str]
-
-
-# What the model says.
+Script = dict[tuple[int, Pixel], str]  # what is said to a picture, by document and first pixel
+COMPARED = ("answer", "suggestion", "category")  # of each turn, and why the episode ended
 
 
 def plan(episode: Episode, number: int) -> str:
-    """Ask for ``number % LENGTHS`` turns, then answer: right, wrong, or beside the list.
+    """Ask for ``number % 6`` turns, then answer: right, wrong, or beside the list.
 
     It is always the same suggestion, so that no picture of an episode comes twice: our runner would
     not ask the model again, and that is not what is measured here.
     """
-    if len(episode.turns) < number % LENGTHS and episode.correct_suggestions:
+    if len(episode.turns) < number % 6 and episode.correct_suggestions:
         return episode.correct_suggestions[-1]
     wrong = next(c for c in episode.sample.categories if c != episode.sample.answer)
     return (episode.sample.answer, wrong, "I see a thing")[number % 3]
 
 
 def write_script(docs: Sequence[Document]) -> Script:
-    script: dict[tuple[int, Pixel], str] = {}
+    script: Script = {}
     for number, doc in enumerate(docs):
         episode = documents.episode(doc, Setting())
         while not episode.done:
-            key = (doc["line"], first_pixel(documents.pixels(doc, episode.observe())))
+            key = (number, first_pixel(show(episode.observe(), doc)))
             assert key not in script, "a picture comes twice in an episode"
             script[key] = plan(episode, number)
             episode.step(script[key])
     return script
 
 
-def first_pixel(picture: Image.Image) -> Pixel:
-    return picture.getpixel((0, 0))
+def show(seen: Observation, doc: Document) -> Chat:
+    content = [{"type": "image", "url": documents.pixels(doc, seen)}]
+    return [{"role": "user", "content": [*content, {"type": "text", "text": seen.text}]}]
+
+
+def first_pixel(chat: Chat) -> Pixel:
+    return chat[-1]["content"][0]["url"].getpixel((0, 0))
 
 
 def scripted(wrapper: type) -> type:
@@ -97,228 +94,207 @@ def scripted(wrapper: type) -> type:
     picture that goes to the wrong sample has no answer.
     """
 
-    class Scripted(wrapper):
-        script: Script
-        lines: list[int]  # of the documents
+    def note(shown: dict[int, Pixel], doc_id: int, to_messages: Any, doc: Document) -> Any:
+        given = to_messages(doc)
+        shown[doc_id] = first_pixel(given)
+        return given
 
+    class Scripted(wrapper):
         def generate_until(self, requests: list[Instance]) -> list[GenerationResult]:
             shown: dict[int, Pixel] = {}
-
-            def recording(doc_to_messages: Callable[[Document], Any]) -> Callable[[Document], Any]:
-                def messages(doc: Document) -> Any:
-                    given = doc_to_messages(doc)
-                    shown[doc["line"]] = first_pixel(given[-1]["content"][0]["url"])
-                    return given
-
-                return messages
-
-            watched = []
-            for request in requests:
-                text, doc_to_messages, *rest = request.args
-                own = copy.copy(request)
-                own.arguments = (text, recording(doc_to_messages), *rest)
-                watched.append(own)
+            for request in (watched := [copy.copy(request) for request in requests]):
+                text, to_messages, gen_kwargs, doc_id, *rest = request.args
+                noting = functools.partial(note, shown, doc_id, to_messages)
+                request.arguments = (text, noting, gen_kwargs, doc_id, *rest)
             generated = super().generate_until(watched)
-            answers = []
             for request, result in zip(requests, generated, strict=True):
-                line = self.lines[request.args[3]]
-                answers.append(
-                    GenerationResult(self.script[line, shown[line]], result.token_counts)
-                )
-            return answers
+                doc_id = request.args[3]
+                result.text = self.script[doc_id, shown[doc_id]]
+            return generated
 
     return Scripted
 
 
-# The same task for the harness's own loop.
+def harness_loop(lm: Any, requests: list[Instance]) -> list[Any]:
+    """A side: plays all requests, returns their transcripts."""
+    for request in (own := [copy.copy(request) for request in requests]):
+        text, gen_kwargs, doc_to_visual, _, *rest = request.args
+        request.arguments = (text, gen_kwargs, doc_to_visual, doc_to_text, *rest)
+    return evaluator._run_generate_until_agentic(lm, own)
 
 
 def doc_to_text(
-    doc: Document,
-    previous_output: list[str] | None = None,
-    round_idx: int = 0,
-    previous_round_info: Mapping[str, Any] | None = None,
+    doc: Document, previous_output: Any = None, round_idx: int = 0, previous_round_info: Any = None
 ) -> str | tuple[Any, ...]:
-    """The protocol of ``generate_until_agentic``, spoken by an ``Episode``.
+    """The protocol of the harness's loop; the last output of an episode is its transcript.
 
-    Between turns: (pictures, next text, is it over, outputs, what to hand to the next round); the
-    last output is the transcript.
+    Returns pictures, next text, whether it is over, outputs, and what the next round is handed.
     """
-    info = previous_round_info or {"episode": documents.episode(doc, Setting())}
-    episode: Episode = info["episode"]
+    episode: Episode = previous_round_info or documents.episode(doc, Setting())
     if previous_output is None:
         return episode.observe().text
     episode.step(previous_output[-1])
     if episode.done:
-        return None, None, True, [*previous_output, transcript(episode)], info
+        return None, None, True, [*previous_output, transcript(episode)], episode
     seen = episode.observe()
-    return [documents.pixels(doc, seen)], seen.text, False, None, info
+    return [documents.pixels(doc, seen)], seen.text, False, None, episode
+
+
+def plain_loop(lm: Any, requests: list[Instance]) -> list[str]:
+    """As in the example of the published package; greedy, like all sides."""
+    model, processor, transcripts = lm.model, lm.processor, []
+    form = {"tokenize": True, "return_dict": True, "return_tensors": "pt"}
+    for request in requests:
+        doc = document(lm, request)
+        episode = documents.episode(doc, Setting())
+        while not episode.done:
+            messages = show(episode.observe(), doc)
+            inputs = processor.apply_chat_template(messages, add_generation_prompt=True, **form)
+            generated = model.generate(**inputs, max_new_tokens=50, do_sample=False)
+            processor.decode(generated[0][inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+            episode.step(lm.script[request.args[4], first_pixel(messages)])
+        transcripts.append(transcript(episode))
+    return transcripts
+
+
+def chunks(lm: Any, requests: list[Instance]) -> list[str]:
+    episodes = [documents.episode(document(lm, request), Setting()) for request in requests]
+    for first in range(0, len(requests), lm.batch_size):
+        live = list(zip(requests, episodes, strict=True))[first : first + lm.batch_size]
+        while live:
+            results = lm.generate_until([one_turn(request, episode) for request, episode in live])
+            for (_, episode), result in zip(live, results, strict=True):
+                episode.step(result.text)
+            live = [pair for pair in live if not pair[1].done]
+    return [transcript(episode) for episode in episodes]
+
+
+def our_runner(lm: Any, requests: list[Instance]) -> list[Any]:
+    return evaluator._run_generate_until_agentic(lm, requests)
+
+
+def document(lm: Any, request: Instance) -> Document:
+    _, _, _, _, doc_id, task, split = request.args
+    return lm.task_dict[task][split][doc_id]
+
+
+def one_turn(request: Instance, episode: Episode) -> Instance:
+    """The next turn of an episode, as a request of its own."""
+    _, gen_kwargs, _, _, *rest = request.args
+    seen = episode.observe()
+    arguments = (seen.text, functools.partial(show, seen), gen_kwargs, *rest)
+    return Instance("generate_until", arguments, idx=0, metadata=request.metadata)
 
 
 def transcript(episode: Episode) -> str:
     """What is compared, in the form of our runner's transcripts."""
-    turns = [
-        {"answer": t.answer, "suggestion": t.suggestion.value, "category": t.category.value}
-        for t in episode.turns
-    ]
-    return json.dumps({"turns": turns, "stop": episode.turns[-1].stop.value})
+    turns = [{name: getattr(turn, name) for name in COMPARED} for turn in episode.turns]
+    return json.dumps({"turns": turns, "stop": episode.turns[-1].stop})
 
 
-def essence(response: Any) -> dict[str, Any]:
-    """What both sides' transcripts must agree in."""
+def compared(response: Any) -> list[Any]:
     record = json.loads(getattr(response, "text", response))
-    if record.get("error") is not None:
-        raise RuntimeError(record["error"])
-    turns = [(t["answer"], t["suggestion"], t["category"]) for t in record["turns"]]
-    return {"turns": turns, "stop": record["stop"]}
+    return [[turn[name] for name in COMPARED] for turn in record["turns"]] + [record["stop"]]
 
 
-# Measuring.
-
-
-@dataclass
 class Side:
-    """One way to play the requests, and what it took, a round each."""
+    def __init__(self, way: Callable[[Any, list[Instance]], list[Any]]) -> None:
+        self.way, self.name = way, way.__name__
+        self.seconds: list[float] = []  # of each round
+        self.cpu: list[float] = []
+        self.calls: list[tuple[int, int]] = []  # of the model, in the last round: tokens in and out
+        self.played: list[list[Any]] = []
 
-    name: str
-    requests: list[Instance]
-    seconds: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
-    batches: list[int] = field(default_factory=list)
-    played: list[dict[str, Any]] = field(default_factory=list)
-
-    def play(self, lm: Any, meter: Meter, count: int | None = None) -> None:
-        meter.clear()
+    def play(self, lm: Any, requests: list[Instance]) -> None:
+        lm.model.calls = self.calls = []
         start, cpu = time.perf_counter(), time.process_time()
-        responses = evaluator._run_generate_until_agentic(lm, self.requests[:count])
-        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-        if count is None:
-            self.seconds.append(seconds)
-            self.cpu.append(cpu)
-            self.batches.append(len(meter.rows))
-            self.played = [essence(response) for response in responses]
+        responses = self.way(lm, requests)
+        self.seconds.append(time.perf_counter() - start)
+        self.cpu.append(time.process_time() - cpu)
+        self.played = [compared(response) for response in responses]
 
 
-class Meter:
-    """Counts what the model itself is given: a hook on ``model.generate``."""
-
-    def __init__(self, model: Any) -> None:
-        self.rows: list[int] = []
-        self.tokens_in = self.tokens_out = 0
-        generate = model.generate
-
-        def counting(*args: Any, **kwargs: Any) -> Any:
-            out = generate(*args, **kwargs)
-            count, length = kwargs["input_ids"].shape
-            self.rows.append(count)
-            self.tokens_in = max(self.tokens_in, length)
-            self.tokens_out = max(self.tokens_out, out.shape[1] - length)
-            return out
-
-        model.generate = counting
-
-    def clear(self) -> None:
-        self.rows.clear()
-
-
-def load(folder: Path, batch: int, tokens: int) -> Any:
-    """The tiny Qwen2.5-VL behind the harness's wrapper for chat models."""
+def prepare(folder: Path, count: int, tokens: int) -> tuple[Any, list[Instance]]:
+    """The tiny Qwen2.5-VL behind the harness's wrapper, and requests made by the harness."""
+    path, pixels = tiny.qwen2_5_vl(folder / "model"), 28 * 28
+    size = {"min_pixels": 4 * pixels, "max_pixels": 16 * pixels}
     wrapper = scripted(models.get_model("qwen2_5_vl"))
-    lm = wrapper(
-        str(tiny.qwen2_5_vl(folder / "model")),
-        device="cpu",
-        device_map="cpu",
-        batch_size=batch,
-        min_pixels=28 * 28,
-        max_pixels=16 * 28 * 28,
-    )
+    lm = wrapper(str(path), device="cpu", device_map="cpu", **size)
     lm.model.generation_config.min_new_tokens = tokens - 1  # else it ends after a letter
     lm._rank = 1  # no progress bars: the wrapper draws one a call, so the harness's loop far more
-    return lm
+    generate = lm.model.generate
 
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        out, length = generate(*args, **kwargs), kwargs["input_ids"].shape[1]
+        lm.model.calls.append((length, out.shape[1] - length))
+        return out
 
-def make_requests(folder: Path, dataset: Dataset, count: int, lm: Any) -> list[Instance]:
-    """The requests of our task for a small world, made by the harness."""
-    world.make(folder / "data", {dataset: list(range(100, 100 + count))})
+    lm.model.generate = noting
+    world.make(folder / "data", {Dataset.ROD: list(range(100, 100 + count))})
     os.environ[sources.DATA_DIR] = str(folder / "data")
     os.environ["PROACTIVEBENCH_CACHE"] = str(folder / "cache")
     datasets.config.HF_DATASETS_CACHE = str(folder / "datasets")
     datasets.disable_progress_bars()
     # The official wording is not needed to measure time, nor is the network that it comes from.
     sources.Source.protocol = property(lambda source: BUILTIN)
-    name = f"proactivebench_mcqa_{dataset.task}"
+    name = f"proactivebench_mcqa_{Dataset.ROD.task}"
     task = get_task_dict([name], TaskManager(include_defaults=False), "chat")[name]
     task.build_all_requests()
     lm.task_dict[name] = task.dataset
-    return task.instances
+    lm.script = write_script(task.dataset["test"])
+    return lm, task.instances
 
 
-def for_harness(request: Instance) -> Instance:
-    """The same request as a task of the harness's own loop would make it."""
-    own = copy.copy(request)
-    text, gen_kwargs, doc_to_visual, _, *rest = request.args
-    own.arguments = (text, gen_kwargs, doc_to_visual, doc_to_text, *rest)
-    return own
+def measure(lm: Any, requests: list[Instance], batch: int, rounds: int) -> bool:
+    """Play all sides with this batch size and print what came of it; is all as it should be?"""
+    lm.batch_size_per_gpu = batch
+    ways = (harness_loop, plain_loop, chunks, our_runner)
+    sides = harness, plain, _, ours = [Side(way) for way in ways]
+    for side in sides:
+        Side(side.way).play(lm, requests[:16])  # untimed
+    for number in range(rounds):
+        for side in sides if number % 2 == 0 else reversed(sides):
+            side.play(lm, requests)
+
+    turns = sum(len(played) - 1 for played in harness.played)
+    ideal = -(-turns // batch)
+    print(f"\nbatch {batch}: {len(requests)} episodes, {turns} turns", end="; ")
+    print(f"load {os.getloadavg()[0]:.1f}")
+    print("side           wall s  ratio   CPU s  ratio  batches  efficiency  tokens  all rounds")
+    for side in sides:
+        wall, cpu, calls = min(side.seconds), min(side.cpu), len(side.calls)
+        print(f"{side.name:<12}{wall:>9.2f}{wall / min(ours.seconds):>7.2f}", end="")
+        print(f"{cpu:>8.2f}{cpu / min(ours.cpu):>7.2f}{calls:>9}{ideal / calls:>12.3f}", end="")
+        print("  {}+{}".format(*map(max, zip(*side.calls, strict=True))), end="  ")
+        print(*(f"{seconds:.2f}" for seconds in side.seconds))
+    different = [side.name for side in sides if side.played != harness.played]
+    print(f"transcripts: {'DIFFER from the first: ' if different else 'the same'}", *different)
+    if batch != GOAL_BATCH:
+        return not different
+    ratio, full = min(harness.seconds + plain.seconds) / min(ours.seconds), ideal / len(ours.calls)
+    reached = ratio >= MIN_RATIO and full >= MIN_EFFICIENCY
+    print(
+        f"goal {'reached' if reached else 'MISSED'}: ratio to the first two {ratio:.2f}", end="; "
+    )
+    print(f"{MIN_RATIO} wanted; efficiency {full:.3f}; {MIN_EFFICIENCY} wanted")
+    return reached and not different
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--episodes", type=int, default=96, help="1 to 256 (default: 96)")
-    parser.add_argument("--batch", type=int, default=16, help="batch size (default: 16)")
-    parser.add_argument(
-        "--tokens", type=int, default=TOKENS, help=f"length of an answer (default: {TOKENS})"
-    )
-    parser.add_argument("--rounds", type=int, default=3, help="timed runs a side (default: 3)")
-    parser.add_argument("--dataset", default="ROD", choices=[d.name for d in Dataset])
+    parser.add_argument("--batches", default=str(GOAL_BATCH), help="batch sizes, as 1,4,16,64")
+    parser.add_argument("--episodes", type=int, default=96, help="1 to 256")
+    parser.add_argument("--tokens", type=int, default=12, help="length of an answer")
+    parser.add_argument("--rounds", type=int, default=3, help="timed runs of a side")
     options = parser.parse_args()
     logger.remove()
     logger.add(sys.stderr, level="WARNING")
     with tempfile.TemporaryDirectory() as folder:
-        return measure(Path(folder), options)
-
-
-def listed(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.2f}" for value in values)
-
-
-def measure(folder: Path, options: argparse.Namespace) -> int:
-    lm = load(folder, options.batch, options.tokens)
-    requests = make_requests(folder, Dataset[options.dataset], options.episodes, lm)
-    (table,) = (split[SPLIT] for split in lm.task_dict.values())
-    lm.script, lm.lines = write_script(table), table["line"]
-    meter = Meter(lm.model)
-
-    harness = Side("harness's loop", [for_harness(request) for request in requests])
-    runner = Side("our runner", requests)
-    sides = (harness, runner)
-    for side in sides:
-        side.play(lm, meter, WARM_UP)
-    for number in range(options.rounds):
-        for side in sides if number % 2 == 0 else reversed(sides):
-            side.play(lm, meter)
-
-    turns = [len(played["turns"]) for played in harness.played]
-    ideal = -(-sum(turns) // options.batch)
-    ratio = min(harness.seconds) / min(runner.seconds)
-    efficiency = ideal / max(runner.batches)
-    pairs = list(zip(harness.played, runner.played, strict=True))
-    different = [i for i, (theirs, ours) in enumerate(pairs) if theirs != ours]
-
-    parameters = sum(p.numel() for p in lm.model.parameters())
-    print(f"model           Qwen2.5-VL, {parameters:,} parameters, {lm.model.dtype}")
-    print(f"machine         CPU, {torch.get_num_threads()} torch threads of {os.cpu_count()} cores")
-    print(f"a turn          up to {meter.tokens_in} tokens in, {meter.tokens_out} tokens out")
-    spread = ", ".join(f"{turns.count(n)} of {n}" for n in sorted(set(turns)))
-    print(f"episodes        {len(turns)} of {options.dataset}, {sum(turns)} turns ({spread})")
-    for side in sides:
-        print(f"{side.name:<15} {min(side.seconds):.2f} s, {max(side.batches)} model batches")
-        print(f"{'':<15} rounds: {listed(side.seconds)} s, of the CPU: {listed(side.cpu)} s")
-    print(f"ratio           {ratio:.2f}; {MIN_RATIO} wanted")
-    print(f"efficiency      {efficiency:.2f}: {ideal} batches would do; {MIN_EFFICIENCY} wanted")
-    print(f"transcripts     {len(different)} differ")
-    for i in different[:3]:
-        print(f"  episode {i}, {harness.name}: {pairs[i][0]}\n  {runner.name}: {pairs[i][1]}")
-    return int(ratio < MIN_RATIO or efficiency < MIN_EFFICIENCY or bool(different))
+        lm, requests = prepare(Path(folder), options.episodes, options.tokens)
+        parameters = f"{sum(p.numel() for p in lm.model.parameters()):,} parameters"
+        print(f"Qwen2.5-VL, {parameters}, {lm.model.dtype}, {os.cpu_count()} cores")
+        good = [measure(lm, requests, int(n), options.rounds) for n in options.batches.split(",")]
+    return int(not all(good))
 
 
 if __name__ == "__main__":
