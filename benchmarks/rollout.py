@@ -174,8 +174,7 @@ def our_runner(lm: Any, requests: list[Instance]) -> list[Any]:
 
 
 def document(lm: Any, request: Instance) -> Document:
-    _, _, _, _, doc_id, task, split = request.args
-    return lm.task_dict[task][split][doc_id]
+    return lm.task_dict[request.args[5]][request.args[6]][request.args[4]]
 
 
 def one_turn(request: Instance, episode: Episode) -> Instance:
@@ -258,8 +257,8 @@ def measure(lm: Any, requests: list[Instance], batch: int, rounds: int) -> bool:
 
     turns = sum(len(played) - 1 for played in harness.played)
     ideal = -(-turns // batch)
-    print(f"\nbatch {batch}: {len(requests)} episodes, {turns} turns", end="; ")
-    print(f"load {os.getloadavg()[0]:.1f}")
+    load = f"load {os.getloadavg()[0]:.1f}"
+    print(f"\nbatch {batch}: {len(requests)} episodes, {turns} turns; {load}")
     print("side           wall s  ratio   CPU s  ratio  batches  efficiency  tokens  all rounds")
     for side in sides:
         wall, cpu, calls = min(side.seconds), min(side.cpu), len(side.calls)
@@ -273,10 +272,8 @@ def measure(lm: Any, requests: list[Instance], batch: int, rounds: int) -> bool:
         return not different
     ratio, full = min(harness.seconds + plain.seconds) / min(ours.seconds), ideal / len(ours.calls)
     reached = ratio >= MIN_RATIO and full >= MIN_EFFICIENCY
-    print(
-        f"goal {'reached' if reached else 'MISSED'}: ratio to the first two {ratio:.2f}", end="; "
-    )
-    print(f"{MIN_RATIO} wanted; efficiency {full:.3f}; {MIN_EFFICIENCY} wanted")
+    print(f"goal {'reached' if reached else 'MISSED'}:", end=" ")
+    print(f"ratio {ratio:.2f}, {MIN_RATIO} wanted; efficiency {full:.3f}, {MIN_EFFICIENCY} wanted")
     return reached and not different
 
 
