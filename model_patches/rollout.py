@@ -206,8 +206,9 @@ class Runner:
         """Log what this task cost."""
         count = self.count
         logger.info(
-            f"{self.task}: {count['asked']} turns asked, {count['reused']} answers reused, "
-            f"{count['failed']} of {count['episodes']} samples failed"
+            f"{self.task}: {self.caller.called} answers from the model, "
+            f"{max(0, count['asked'] - self.caller.called)} from the cache, {count['reused']} "
+            f"reused; {count['failed']} of {count['episodes']} samples failed"
         )
         if count["empty"]:
             logger.warning(

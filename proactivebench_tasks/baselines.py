@@ -24,9 +24,13 @@ class Baseline(lmms):
     interleave_visuals = True  # it looks at no picture, so it takes any number of them
 
     def __init__(
-        self, policy: str = "random", seed: int = 0, batch_size: int | str = 1, **_: Any
+        self, policy: str = "random", seed: int = 0, batch_size: int | str = 1, **others: Any
     ) -> None:
         super().__init__()
+        if unknown := set(others) - {"device", "max_batch_size"}:  # these lmms-eval always gives
+            raise HarnessError(
+                f"unknown model argument {', '.join(sorted(unknown))}; known: policy, seed"
+            )
         if policy not in POLICIES:
             raise HarnessError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}")
         self.policy = POLICIES[policy]

@@ -48,6 +48,7 @@ class Caller:
         self._cache = cache
         self._batch = batch
         self._in_step = in_step
+        self.called = 0  # answers that came from the wrapper, not from the cache
         self._most = sys.maxsize  # requests in one call; less once memory ran out
         self.simple: bool = getattr(lm, "is_simple", True)
         self.greedy = is_deterministic("generate_until", dict(gen_kwargs))
@@ -130,6 +131,7 @@ class Caller:
         ]
         if missing:
             guard.generate_until(missing)
+        self.called += len(guard.replies)
         return [
             guard.replies.get(id(request)) or Reply(*unwrap_generation_output(response))
             for request, response in zip(requests, cached, strict=True)

@@ -151,6 +151,7 @@ def verify(
 ) -> None:
     """Check all samples of the evaluation and each picture they can show. Exit code 1 on faults."""
     with _complaints():
+        wanted = _datasets(datasets)
         data = _data(data_dir)
         if isinstance(data, RemoteData) and not quick:
             if not downloads().is_dir():
@@ -161,7 +162,7 @@ def verify(
                 )
             data = DataFolder(downloads())
         official = protocols.get("official")
-        reports = [verifying.verify(data, each, official, quick) for each in _datasets(datasets)]
+        reports = [verifying.verify(data, each, official, quick) for each in wanted]
         remarks = verifying.remarks(data)
     typer.echo(f"{'dataset':<30}{'samples':>14}{'pictures':>12}{'faults':>10}")
     for report in reports:

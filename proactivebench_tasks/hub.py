@@ -220,4 +220,4 @@ def _reason(error: BaseException) -> str:
             break
         cause = cause.__cause__
     said = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {said} Try again, or elsewhere: {elsewhere}."
+    return f"{type(error).__name__}: {said.rstrip('.')}. Try again, or elsewhere: {elsewhere}."

@@ -95,7 +95,9 @@ class Play:
 
     def _transcript(self) -> str:
         outputs, reused = tuple(self.outputs), tuple(self.reused)
-        return Transcript(self.episode, outputs, reused, self._complaint).to_json()
+        return Transcript(
+            self.episode, outputs, reused, self._complaint, self.setting, self.examples
+        ).to_json()
 
     def _said(self, output: str) -> str:
         return without_thinking(output) if self.setting.strip_thinking else output

@@ -39,6 +39,10 @@ class Setting:
     #: Seed of what random mode draws, together with the sample.
     seed: int = 0
 
+    def asked_for(self) -> dict[str, Any]:
+        """What differs from the default."""
+        return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) != f.default}
+
     @property
     def several_pictures(self) -> bool:
         """Whether a turn can show more than one picture."""

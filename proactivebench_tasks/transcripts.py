@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from proactivebench_tasks.conversation import Exchange
 from proactivebench_tasks.environments.base import Episode, Observation, Summary
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.meaningless import as_played
@@ -30,6 +31,8 @@ class Transcript:
     outputs: tuple[str, ...]
     reused: tuple[bool, ...]  # answered before in this episode, so the model was not called
     error: str | None = None
+    setting: Setting = field(default_factory=Setting)
+    examples: tuple[Exchange, ...] = ()  # shown before the first turn
 
     def to_json(self) -> str:
         episode, summary = self.episode, self.episode.summary()
@@ -54,6 +57,11 @@ class Transcript:
             "mode": episode.mode.value,
             "hint": episode.hint,
             "seed": episode.seed,
+            "setting": self.setting.asked_for(),
+            "examples": [
+                {"image": e.image, "crop": e.crop and e.crop.to_list(), "answer": e.answer}
+                for e in self.examples
+            ],
             "turns": turns,
             "num_turns": summary.num_turns,
             "correct_prediction": summary.correct_prediction,

@@ -53,7 +53,8 @@ def verify(data: Data, dataset: Dataset, protocol: Protocol, quick: bool = False
         except DataError as error:
             faults.append(f"{dataset.jsonl}: {error}")
     listed = protocol.sample_ids[dataset] if protocol.sample_ids is not None else None
-    if listed is not None and (lacking := sorted(listed - ids)):
+    # A file that cannot be had is one fault, not one and a list of all its samples.
+    if ids and listed is not None and (lacking := sorted(listed - ids)):
         shown = ", ".join(map(str, lacking[:10])) + (", ..." if len(lacking) > 10 else "")
         faults.append(f"{dataset.jsonl}: {len(lacking)} of {len(listed)} samples lack: {shown}")
     faults += [

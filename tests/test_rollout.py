@@ -648,6 +648,8 @@ def test_transcripts_are_complete(lab: Lab, dataset: Dataset) -> None:
             "mode": "normal",
             "hint": False,
             "seed": 0,
+            "setting": {},
+            "examples": [],
             "turns": [
                 {
                     "image": turn.image,
@@ -677,9 +679,19 @@ def test_answers_in_any_script_survive(lab: Lab) -> None:
 def test_costs_are_logged(lab: Lab, log: list[str]) -> None:
     model = Reader(4)
     play_back_and_forth(lab, model)
-    line = next(line for line in log if "turns asked" in line)
-    assert line.startswith(f"{VSOD}: {model.turns} turns asked, ")
+    line = next(line for line in log if "answers from the model" in line)
+    assert line.startswith(f"{VSOD}: {model.turns} answers from the model, 0 from the cache, ")
     assert "0 of 14 samples failed" in line
+
+
+def test_answers_of_the_cache_are_logged_as_such(lab: Lab, log: list[str]) -> None:
+    cache = str(lab.folder / "cache")
+    first = Reader(4)
+    lab.evaluate(first, VSOD, use_cache=cache)
+    log.clear()
+    lab.evaluate(Reader(4), VSOD, use_cache=cache)
+    line = next(line for line in log if "answers from the model" in line)
+    assert line.startswith(f"{VSOD}: 0 answers from the model, {first.turns} from the cache, 0 ")
 
 
 def test_empty_answers_are_warned_of(lab: Lab, log: list[str]) -> None:

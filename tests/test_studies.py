@@ -124,6 +124,14 @@ def test_examples_come_before_the_sample(lab: Lab, batch: int) -> None:
     assert min(model.lengths) >= 3
 
 
+def test_the_transcript_says_what_was_asked_for_and_shown(lab: Lab) -> None:
+    for record in lab.evaluate(Shown(4), EXAMPLES).transcripts[EXAMPLES].values():
+        assert record["setting"] == {"icl": 2, "icl_generic": True}
+        finals = [e for e in record["examples"] if e["answer"] in world.CATEGORIES]
+        assert len(finals) == 2
+        assert all(e["image"].startswith(f"{QD.value}/") for e in record["examples"])
+
+
 @pytest.mark.parametrize("task", [HISTORY, EXAMPLES])
 def test_a_cached_run_is_the_same_and_asks_nothing(lab: Lab, task: str) -> None:
     kind = Remembering if task == HISTORY else Shown

@@ -63,6 +63,8 @@ def test_record_names_the_sample_and_how_it_was_played() -> None:
         "mode": "normal",
         "hint": True,
         "seed": 5,
+        "setting": {},
+        "examples": [],
         "num_turns": 2,
         "correct_prediction": True,
         "stop": "solved",

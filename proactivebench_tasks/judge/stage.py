@@ -77,7 +77,10 @@ def settle(records: Sequence[Record]) -> list[Record]:
     try:
         settings = JudgeSettings.resolve(records[0]["judge"]["kind"])
         if settings.kind is Kind.LATER:
-            logger.info(f"{len(records)} answers generated, none judged yet: {MAKE_UP}")
+            logger.warning(
+                f"{len(records)} answers generated, none judged yet; they are kept only with "
+                f"--log_samples and --output_path RESULTS_DIR. Then {MAKE_UP}"
+            )
             return [{**r, "judge": {"kind": Kind.LATER.value}} for r in records]
         with VerdictCache() as cache:
             return run(records, make(settings), cache)
