@@ -2,8 +2,9 @@
 
 lmms-eval writes each run's answers into a folder of its own, ``runs/<random id>``, and copies them
 to ``cache.db``, which later runs read, only when the run ends well. So the answers of a killed run
-are on disk and never found. And a ``cache.db`` that is damaged makes that copy, and with it the
-run, fail after its last answer. This can go once lmms-eval reads the ones and survives the other.
+are on disk and never found. And where that copy fails, a full disk or a damaged ``cache.db``,
+the whole run fails with it, after its last answer. This can go once lmms-eval reads the ones and
+survives the others.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def adopt(cache: Any) -> int:
     if getattr(cache, "adopted", False) or not getattr(cache, "_cache_root", None):
         return 0
     cache.adopted = True
+    _spare_results(cache)
     root = Path(cache._cache_root)
     _set_aside_if_damaged(root / "cache.db")
     own = Path(cache.db_path).resolve()
@@ -49,6 +51,22 @@ def adopt(cache: Any) -> int:
     if adopted := cache.db.total_changes - before:
         logger.info(f"resuming: {adopted} answers of runs that did not end were taken in")
     return adopted
+
+
+def _spare_results(cache: Any) -> None:
+    """Let a cache that cannot be merged in the end, on a full disk, not take the results along."""
+    merge = cache.finalize
+
+    def finalize(*args: Any, **kwargs: Any) -> None:
+        try:
+            merge(*args, **kwargs)
+        except (OSError, sqlite3.Error) as error:
+            logger.error(
+                f"the response cache could not be brought in order ({error!r}): later runs may ask "
+                "again what this one asked. The results are not touched by that"
+            )
+
+    cache.finalize = finalize
 
 
 def _read(path: Path, use: Callable[[sqlite3.Cursor], T]) -> T:

@@ -161,6 +161,7 @@ class Runner:
         self.caller = Caller(lm, gen_kwargs or {}, response_cache, self.batch, step.call)
         # An equal observation gets an equal answer from a greedy model: it is not asked again.
         self.reuse = self.caller.greedy and getattr(lm, "deterministic", True)
+        failures.allowed(1)  # a value that makes no sense is said now, not at the first failure
         self.count: Counter[str] = Counter()
         self.ledger = ledger
         if self.setting.several_pictures:

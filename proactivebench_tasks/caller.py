@@ -145,7 +145,7 @@ class Caller:
             request_type="generate_until",
             arguments=(*head, doc_id, task, split),
             idx=self._turn_key(play),
-            metadata=play.request.metadata,
+            metadata=dict(play.request.metadata),
         )
 
     def _turn_key(self, play: Play) -> int:

@@ -8,11 +8,16 @@ fresh copy of them in place: what they are is part of the request's ``idx``.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.api.instance import Instance, TokenCounts, unwrap_generation_output
+from lmms_eval.api.instance import (
+    GenerationResult,
+    Instance,
+    TokenCounts,
+    unwrap_generation_output,
+)
 
 from proactivebench_tasks.errors import GenerationError, HarnessError
 
@@ -51,10 +56,13 @@ class Guard:
         self._in_step()
         try:
             responses = self._lm.generate_until([self._for_wrapper(r) for r in requests])
+            wrapper = f"wrapper {type(self._lm).__name__} returned"
+            if not isinstance(responses, Sequence) or isinstance(responses, str):
+                raise HarnessError(f"{wrapper} a {type(responses).__name__}, not a list")
             if len(responses) != len(requests):
                 raise HarnessError(
-                    f"wrapper {type(self._lm).__name__} returned {len(responses)} responses for "
-                    f"{len(requests)} requests, so no answer can be told to belong to its sample"
+                    f"{wrapper} {len(responses)} responses for {len(requests)} requests, so no "
+                    "answer can be told to belong to its sample"
                 )
         except BaseException:
             self.raised = True
@@ -72,11 +80,20 @@ class Guard:
         return own
 
     def _reply(self, response: Any) -> Reply:
-        text, counts = unwrap_generation_output(response) if response is not None else (None, None)
-        if isinstance(text, str) and not text.startswith(_FAILED_REQUEST):
+        text, counts = unwrap_generation_output(response) if _is_answer(response) else ("", None)
+        if _is_answer(response) and not text.startswith(_FAILED_REQUEST):
             return Reply(text, counts)
         wrapper = type(self._lm).__name__
-        return Reply(GenerationError(f"wrapper {wrapper} returned no answer: {text!r:.500}"))
+        return Reply(GenerationError(f"wrapper {wrapper} returned no answer: {response!r:.500}"))
+
+
+def _is_answer(response: Any) -> bool:
+    """Whether a response has a shape that the harness knows; it makes text of any other."""
+    if isinstance(response, GenerationResult):
+        return isinstance(response.text, str)
+    if isinstance(response, (tuple, list)) and len(response) == 2:
+        return isinstance(response[0], str) and isinstance(response[1], (dict, TokenCounts))
+    return isinstance(response, str)
 
 
 def _keepable(reply: Reply) -> Any:

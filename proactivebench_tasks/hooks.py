@@ -63,10 +63,10 @@ def process_open_ended(doc: Document, results: list[str]) -> dict[str, float]:
     """The metrics of an open-ended document, from its judged transcript; failed alike."""
     try:
         record = transcripts.loads(results[0], Dataset.parse(doc["dataset"]), doc["id"])
+        return metrics.open_ended(record)
     except _NO_TRANSCRIPT as error:
         _complain(doc, results[0], error)
-        record = None
-    return metrics.open_ended(record)
+        return metrics.open_ended(None)
 
 
 def _complain(doc: Document, response: str, error: Exception) -> None:

@@ -58,7 +58,7 @@ class Dataset(str, Enum):
 
 
 Text = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=100_000)]  # turns, frames: what a real sample can have
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 

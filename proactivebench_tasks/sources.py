@@ -10,11 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from loguru import logger
 
 from proactivebench_tasks import protocol as protocols
 from proactivebench_tasks.cache import cache_dir
@@ -76,7 +79,7 @@ def read(
     tell it to; else it raises ``DataError`` that names file, line, field and what was expected.
     """
     try:
-        with path.open(encoding="utf-8") as lines:
+        with path.open(encoding="utf-8-sig") as lines:
             for number, text in enumerate(lines, start=1):
                 if not text.strip():
                     continue
@@ -106,6 +109,22 @@ def counts(protocol: Protocol, dataset: Dataset, row: Mapping[str, Any]) -> bool
     return row.get("strong_occlusions") is not False and protocol.accepts(dataset, row["id"])
 
 
+def amiss(protocol: Protocol, dataset: Dataset, ids: Sequence[int]) -> list[str]:
+    """What a jsonl with rows of these ids lacks, or has too much of, in words."""
+    found = []
+    rows = Counter(each for each in ids if protocol.accepts(dataset, each))
+    if twice := sorted(each for each, count in rows.items() if count > 1):
+        found.append(f"{len(twice)} ids occur more than once: {_some(twice)}")
+    if protocol.sample_ids is not None and (lacking := protocol.sample_ids[dataset] - rows.keys()):
+        listed = len(protocol.sample_ids[dataset])
+        found.append(f"{len(lacking)} of {listed} samples lack: {_some(sorted(lacking))}")
+    return found
+
+
+def _some(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "")
+
+
 def prepared(source: Source, dataset: Dataset) -> Path:
     """Path of a dataset's rows as the harness loads them.
 
@@ -125,9 +144,9 @@ def prepared(source: Source, dataset: Dataset) -> Path:
     if target.is_file():
         return target
 
-    total, kept, samples = 0, [], []
+    ids, kept, samples = [], [], []
     for line, row, sample in read(path, dataset):
-        total += 1
+        ids.append(sample.id)
         if not counts(protocol, dataset, row):
             continue
         place = {"dataset": dataset.value, "source": source.value, "line": line}
@@ -135,11 +154,15 @@ def prepared(source: Source, dataset: Dataset) -> Path:
         samples.append(sample)
     if not kept:
         raise DataError(
-            f"{path}: none of its {total} rows is part of the evaluation: {protocol.version} lists "
-            "other ids, or strong_occlusions is false; is this the official test split?"
+            f"{path}: none of its {len(ids)} rows is part of the evaluation: {protocol.version} "
+            "lists other ids, or strong_occlusions is false; is this the official test split?"
         )
     if isinstance(data, RemoteData):
         data.announce(dataset, samples)
+    if oddities := amiss(protocol, dataset, ids):
+        logger.warning(f"{path}: {'; '.join(oddities)}: numbers compare with no others")
+        # Under another name, so that the next run reads, and says, it again.
+        target = target.with_suffix(".odd.jsonl")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = target.with_suffix(f".{os.getpid()}.tmp")

@@ -16,7 +16,7 @@ from proactivebench_tasks.environments.reach import views
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.protocol import Protocol
 from proactivebench_tasks.samples import Dataset, Sample
-from proactivebench_tasks.sources import counts, read
+from proactivebench_tasks.sources import amiss, counts, read
 
 _BLOCK = 4096  # pictures handed to the threads at a time
 
@@ -39,9 +39,9 @@ def verify(data: Data, dataset: Dataset, protocol: Protocol, quick: bool = False
     """
     faults: list[str] = []
     first_use: dict[str, int] = {}
-    samples, ids = 0, set()
+    ids, samples = [], 0
     for row, sample in _rows(data, dataset, faults):
-        ids.add(sample.id)
+        ids.append(sample.id)
         if not counts(protocol, dataset, row):
             continue
         samples += 1
@@ -52,15 +52,13 @@ def verify(data: Data, dataset: Dataset, protocol: Protocol, quick: bool = False
                     faults.append(f"sample {sample.id}: {window} on {path} shows nothing")
         except DataError as error:
             faults.append(f"{dataset.jsonl}: {error}")
-    listed = protocol.sample_ids[dataset] if protocol.sample_ids is not None else None
-    # A file that cannot be had is one fault, not one and a list of all its samples.
-    if ids and listed is not None and (lacking := sorted(listed - ids)):
-        shown = ", ".join(map(str, lacking[:10])) + (", ..." if len(lacking) > 10 else "")
-        faults.append(f"{dataset.jsonl}: {len(lacking)} of {len(listed)} samples lack: {shown}")
+    if ids:  # a file that cannot be had is one fault, not one and a list of all its samples
+        faults += [f"{dataset.jsonl}: {what}" for what in amiss(protocol, dataset, ids)]
     faults += [
         f"sample {first_use[path]}: {fault}"
         for path, fault in _picture_faults(data, sorted(first_use), quick, dataset.task)
     ]
+    listed = protocol.sample_ids[dataset] if protocol.sample_ids is not None else None
     expected = None if listed is None else len(listed)
     return Report(dataset, samples, expected, len(first_use), tuple(faults))
 

@@ -759,3 +759,14 @@ def test_open_ended_category_loses_its_periods() -> None:
 
 def test_every_dataset_has_its_rules() -> None:
     assert set(ENVIRONMENTS) == set(Dataset)
+
+
+def test_zoom_adds_the_step_before_the_corner() -> None:
+    """The order decides the last bit, and so which pixel the edge rounds to."""
+    crop = {"top": 0.1, "left": 0.1, "height": 0.2, "width": 0.2}
+    row = world.rows(Dataset.COCO, [1])[0]
+    row |= {"direction": "zoom", "horizontal_step": 0.3, "vertical_step": 0.3, "crop": crop}
+    environment = ENVIRONMENTS[Dataset.COCO](parse(Dataset.COCO, row))
+    box = environment.crop(environment.start())
+    assert box is not None
+    assert box.right == box.bottom == (0.2 + 0.3) + 0.1 != 0.2 + 0.1 + 0.3

@@ -125,3 +125,16 @@ def test_letters_go_on_after_z() -> None:
 def test_answer_in_another_script_is_a_mismatch_and_no_error() -> None:
     for answer in ("是", "\uff21", "\x00", "\ud800", "İ"):
         assert grade(answer, SUGGESTIONS, SUGGESTIONS) is M
+
+
+def test_beyond_32_options_a_letter_that_fits_the_right_label_is_correct() -> None:
+    labels = [f"thing {n}." for n in range(40)]  # 1 has letter b, and so has 33
+    assert grade("B", labels, [labels[1]]) is Verdict.CORRECT
+    assert grade("B", labels, [labels[33]]) is Verdict.CORRECT
+    assert grade("B", labels, [labels[2]]) is Verdict.WRONG
+
+
+def test_of_a_label_listed_twice_the_first_letter_counts() -> None:
+    labels = ["A cup.", "A cup.", "A dog."]
+    assert grade("A", labels, ["A cup."]) is Verdict.CORRECT
+    assert grade("B", labels, ["A cup."]) is Verdict.WRONG

@@ -120,8 +120,11 @@ def test_two_samples_at_fault(lab: Lab) -> None:
 
 @pytest.mark.parametrize(
     "response",
-    [FAILURE, GenerationResult(FAILURE), (FAILURE, {}), None, ["a", "b", "c"], []],
-    ids=["text", "result", "pair", "None", "list", "empty list"],
+    [
+        *(FAILURE, GenerationResult(FAILURE), (FAILURE, {}), None, ["a", "b", "c"], []),
+        *(5, b"A", {"text": "A"}, ("A",), ("A", None)),
+    ],
+    ids=lambda response: repr(response)[:24],
 )
 def test_a_response_that_is_no_answer_fails_its_sample_alone(lab: Lab, response: Any) -> None:
     def no_answer(answer: str, request: Instance) -> Any:
@@ -169,6 +172,16 @@ def test_a_flaky_wrapper_fails_only_samples_that_failed_alone(lab: Lab) -> None:
     assert set(outcome.failed(VSOD)) == alone
     others = {i: a for i, a in VSOD_CLEAN.items() if i not in alone}
     assert {i: a for i, a in outcome.answers(VSOD).items() if i not in alone} == others
+
+
+@pytest.mark.parametrize("kind", [iter, dict.fromkeys, lambda answers: None])
+def test_responses_that_are_no_list_are_named(lab: Lab, kind: Any) -> None:
+    class Odd(Reader):
+        def generate_until(self, requests: list[Instance]) -> Any:
+            return kind(super().generate_until(requests))
+
+    with pytest.raises(errors.HarnessError, match=r"wrapper Odd returned a .*, not a list"):
+        lab.evaluate(Odd(4), VSOD)
 
 
 class Broken(Reader):

@@ -116,6 +116,15 @@ def test_a_corrupted_cache_costs_its_answers_and_nothing_else(lab: Lab) -> None:
     assert model.turns > 0
 
 
+def test_a_disk_that_is_full_in_the_end_costs_no_result(lab: Lab) -> None:
+    def full(self: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    lab.monkeypatch.setattr(ResponseCache, "_merge_run_to_root", full)
+    outcome = lab.evaluate(Probe(4), VSOD, use_cache=str(lab.folder / "cache"))
+    assert outcome.answers(VSOD) == CLEAN
+
+
 def test_a_cache_that_cannot_be_made_stops_the_run_before_any_call(lab: Lab) -> None:
     (lab.folder / "file").write_text("")
     model = Probe(4)
@@ -161,6 +170,14 @@ def test_more_failures_than_allowed_stop_the_run(lab: Lab, allowed: str, stops: 
             lab.evaluate(model, VSOD)
     else:
         assert len(lab.evaluate(model, VSOD).failed(VSOD)) == 2
+
+
+def test_a_bad_limit_is_said_before_any_call(lab: Lab) -> None:
+    lab.monkeypatch.setenv(failures.MAX_FAILED, "5%%")
+    model = Probe(4)
+    with pytest.raises(HarnessError, match="5%%"):
+        lab.evaluate(model, VSOD)
+    assert model.turns == 0
 
 
 @pytest.mark.parametrize("value", ["many", "-1", "5 %%", "inf", "nan"])

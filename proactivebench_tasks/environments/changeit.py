@@ -17,9 +17,9 @@ class ChangeitEnvironment(Environment[ChangeitSample]):
 
     def withdrawn(self, state: State) -> tuple[str, ...]:
         if state.image - self.sample.step_size < 0:
-            return self.options_for(Action.REWIND)
+            return ("Rewind the video.",)
         if state.image + self.sample.step_size >= self.sample.num_images:
-            return self.options_for(Action.WAIT)[:1]
+            return tuple(o for o in self.sample.options if "Wait for the" in o)[:1]
         return ()
 
     def next_image(self, state: State, action: Action) -> int:

@@ -99,8 +99,6 @@ class CocoEnvironment(Environment[CocoSample]):
         crop = self.sample.crop
         # The row's height and width are the window's lower and right edge, except in a zoom.
         top, left, bottom, right = crop.top, crop.left, crop.height, crop.width
-        if self._zoom:
-            bottom, right = bottom + crop.top, right + crop.left
         if self._zoom or "up" in self._directions:
             top -= state.vertical
         if self._zoom or "left" in self._directions:
@@ -109,6 +107,8 @@ class CocoEnvironment(Environment[CocoSample]):
             bottom += state.vertical
         if self._zoom or "right" in self._directions:
             right += state.horizontal
+        if self._zoom:  # last: the order of these additions decides the last bit, and so a pixel
+            bottom, right = bottom + crop.top, right + crop.left
         return Box(left=left, top=top, right=right, bottom=bottom)
 
     def open_ended_answers(self) -> str:

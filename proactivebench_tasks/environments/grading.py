@@ -25,7 +25,9 @@ def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: 
     """Grade ``answer`` against ``labels``, of which those in ``correct`` are right.
 
     Text counts first, then the letter: label ``j`` has letter ``chr(65 + j + offset)``, so
-    ``offset`` is the number of options listed above these labels.
+    ``offset`` is the number of options listed above these labels. Beyond 32 of them letters repeat
+    once they are lower-cased; one that fits a correct label is correct. Of a label that is listed
+    twice the first letter counts.
     """
     text = _normalise(answer)
     if text in {_normalise(label) for label in labels if label in correct}:
@@ -34,10 +36,14 @@ def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: 
         return Verdict.WRONG
 
     letter = answer.split(".")[0].lower().strip()
-    letters = {chr(65 + j + offset).lower(): label for j, label in enumerate(labels)}
-    if letter not in letters:
-        return Verdict.MISMATCH
-    return Verdict.CORRECT if letters[letter] in correct else Verdict.WRONG
+    if letter in {_letter(labels.index(label) + offset) for label in correct if label in labels}:
+        return Verdict.CORRECT
+    known = letter in {_letter(j + offset) for j in range(len(labels))}
+    return Verdict.WRONG if known else Verdict.MISMATCH
+
+
+def _letter(position: int) -> str:
+    return chr(65 + position).lower()
 
 
 @functools.lru_cache(maxsize=4096)

@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any, TypeGuard
 
 from lmms_eval.api.metrics import mean_stderr, pooled_sample_stderr
+from loguru import logger
 
 from proactivebench_tasks import metrics
 from proactivebench_tasks.errors import DataError
@@ -102,7 +103,11 @@ class FinishedRun:
     def _results(self) -> dict[str, Any]:
         """The run's results with the metrics of the judged tasks, and of groups of these alone."""
         path = self.folder / f"{self.name}_results.json"
-        whole: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        whole: dict[str, Any] = {}
+        try:
+            whole = dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
+        except (ValueError, TypeError) as error:
+            logger.warning(f"{path} is damaged ({error}); the judged results are made without it")
         for part in ("results", "higher_is_better", "n-shot"):
             whole.setdefault(part, {})
         found = {samples.task: samples.results() for samples in self.samples}
@@ -121,16 +126,23 @@ class FinishedRun:
 def find(folder: Path) -> list[FinishedRun]:
     """The runs below a folder that have open-ended samples; ``DataError`` if there are none."""
     runs: dict[tuple[Path, str], FinishedRun] = {}
+    broken: DataError | None = None
     for path in sorted(folder.rglob("*_samples_*.jsonl")):
         name, _, task = path.stem.partition("_samples_")
-        if task.endswith("_judged") or not (rows := list(_rows(path))):
+        if task.endswith("_judged"):
+            continue
+        try:
+            rows = list(_rows(path))
+        except DataError as error:
+            logger.error(f"left out: {error}")
+            broken = broken or error
             continue
         records = [stage.open_ended(_response(row)) for row in rows]
         if any(records):
             run = runs.setdefault((path.parent, name), FinishedRun(path.parent, name))
             run.samples.append(Samples(task, path, rows, records))
     if not runs:
-        raise DataError(
+        raise broken or DataError(
             f"{folder}: no *_samples_*.jsonl with open-ended answers in it; they are written by "
             "`lmms-eval --log_samples` or `--predict_only` with --output_path"
         )
@@ -141,9 +153,12 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as lines:
         for number, text in enumerate(lines, start=1):
             try:
-                yield json.loads(text)
+                row = json.loads(text)
             except ValueError as error:
                 raise DataError(f"{path}, line {number}: not JSON: {error}") from error
+            if not isinstance(row, dict):
+                raise DataError(f"{path}, line {number}: expected an object, found {text!r:.80}")
+            yield row
 
 
 def _response(row: Mapping[str, Any]) -> str:

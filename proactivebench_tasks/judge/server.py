@@ -72,9 +72,14 @@ class ServerJudge:
         completion = self._client.chat.completions.create(  # type: ignore[call-overload]
             model=self._settings.model, messages=question.messages, **self._limit
         )
-        if not completion.choices:
-            raise OpenAIError("the reply holds no choices")
-        choice = completion.choices[0]
-        if not (choice.message.content or "").strip():
-            return Reply(None, f"empty reply (finish_reason {choice.finish_reason})")
-        return Reply(encodable(choice.message.content))
+        try:
+            choice = completion.choices[0]
+            content = choice.message.content or ""
+            if content.strip():
+                return Reply(encodable(content))
+        except (AttributeError, IndexError, TypeError):
+            raise OpenAIError(
+                f"the server's reply is no chat completion: {completion!r:.200}; does the URL end "
+                "in /v1?"
+            ) from None
+        return Reply(None, f"empty reply (finish_reason {choice.finish_reason})")

@@ -62,7 +62,8 @@ def open_ended(text: str) -> Record | None:
         record = json.loads(text)
     except ValueError:
         return None
-    return record if isinstance(record, dict) and "valid_answers" in record else None
+    whole = isinstance(record, dict) and {"valid_answers", "judge", "error"} <= record.keys()
+    return record if whole else None
 
 
 def said_by(record: Record) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def test_retry_after_is_honoured(cache: VerdictCache) -> None:
         (Act(status=500, headers=SOON), "InternalServerError: "),
         (Act(status=400), "BadRequestError: "),
         (Act(body="{no JSON"), "JSONDecodeError: "),
-        (Act(body='{"choices": []}'), "OpenAIError: the reply holds no choices"),
+        (Act(body='{"choices": []}'), "OpenAIError: the server's reply is no chat completion"),
         (Act(content="", finish="length"), "empty reply (finish_reason length)"),
         (Act(content=" \n"), "empty reply (finish_reason stop)"),
     ],
