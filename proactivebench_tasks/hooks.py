@@ -22,7 +22,7 @@ from proactivebench_tasks.settings import Setting
 
 OPEN_ENDED_SAMPLES = 100  # of each dataset, in the published open-ended runs
 
-_NO_TRANSCRIPT = (ValueError, KeyError, TypeError)
+_NO_TRANSCRIPT = (ValueError, KeyError, TypeError, AttributeError)
 
 
 def doc_to_text(doc: Document, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
@@ -53,10 +53,10 @@ def process_results(doc: Document, results: list[str]) -> dict[str, float]:
     """The metrics of a document, from its transcript. A response that is none counts as failed."""
     try:
         summary = transcripts.score(results[0], *documents.parts(doc))
+        return metrics.multiple_choice(summary, transcripts.reused(results[0]))
     except _NO_TRANSCRIPT as error:
         _complain(doc, results[0], error)
-        summary = None
-    return metrics.multiple_choice(summary)
+        return metrics.multiple_choice(None)
 
 
 def process_open_ended(doc: Document, results: list[str]) -> dict[str, float]:

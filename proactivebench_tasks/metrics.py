@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proactivebench_tasks.environments.base import Summary
@@ -10,14 +10,15 @@ from proactivebench_tasks.judge import verdict
 from proactivebench_tasks.samples import Dataset
 
 
-def multiple_choice(summary: Summary | None) -> dict[str, float]:
+def multiple_choice(summary: Summary | None, reused: int = 0) -> dict[str, float]:
     """One sample's metrics; ``None`` for a sample that failed and so has no result.
 
     ``acc`` (%), ``ps`` (suggestions a sample), ``asked``, ``max_steps``, ``mismatch``, ``failed``
-    (%). A failed sample counts as 0 in all but ``failed``, as the paper's protocol knows none.
+    (%), ``reused`` (turns answered without a call). A failed sample counts as 0 in all but
+    ``failed``, as the paper's protocol knows none.
     """
     if summary is None:
-        zeros = dict.fromkeys(("acc", "ps", "asked", "max_steps", "mismatch"), 0.0)
+        zeros = dict.fromkeys(("acc", "ps", "asked", "max_steps", "mismatch", "reused"), 0.0)
         return zeros | {"failed": 100.0}
     return {
         "acc": 100.0 * summary.correct_prediction,
@@ -26,7 +27,13 @@ def multiple_choice(summary: Summary | None) -> dict[str, float]:
         "max_steps": 100.0 * summary.reached_max_turns,
         "mismatch": 100.0 * summary.mismatch,
         "failed": 0.0,
+        "reused": float(reused),
     }
+
+
+def total(values: Iterable[float]) -> float:
+    """The sum over samples: the harness has means only."""
+    return sum(values)
 
 
 def open_ended(record: Mapping[str, Any] | None) -> dict[str, float]:

@@ -127,6 +127,11 @@ def loads(text: str, dataset: Dataset, sample_id: int) -> dict[str, Any]:
     return record
 
 
+def reused(text: str) -> int:
+    """How many of a whole transcript's turns were answered without a call of the model."""
+    return sum(bool(turn.get("reused")) for turn in json.loads(text)["turns"])
+
+
 def score(text: str, dataset: Dataset, sample: Sample, protocol: Protocol) -> Summary | None:
     """Play a transcript's answers through a fresh episode; ``None`` if the sample failed.
 

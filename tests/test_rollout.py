@@ -344,6 +344,7 @@ def test_a_greedy_model_is_not_asked_about_what_it_has_seen(lab: Lab) -> None:
     total = sum(len(e.turns) for e in episodes)
     assert model.turns == distinct < total
     assert asked_and_reused(outcome) == (distinct, total - distinct)
+    assert outcome.raw["results"][VSOD]["reused,none"] == total - distinct
     assert outcome.metrics(VSOD) == pytest.approx(scores(episodes))
 
 

@@ -125,6 +125,21 @@ def test_a_disk_that_is_full_in_the_end_costs_no_result(lab: Lab) -> None:
     assert outcome.answers(VSOD) == CLEAN
 
 
+def test_a_cache_of_an_older_version_is_not_mistaken_for_ours(lab: Lab) -> None:
+    cache = str(lab.folder / "cache")
+    lab.monkeypatch.setattr("lmms_eval.utils.get_lmms_eval_cache_version", lambda: "0.6.0")
+    lab.evaluate(Probe(4, answer=lambda seen: "no option"), VSOD, use_cache=cache)
+    lab.monkeypatch.setattr("lmms_eval.utils.get_lmms_eval_cache_version", lambda: "0.7.3")
+    assert lab.evaluate(Probe(4), VSOD, use_cache=cache).answers(VSOD) == CLEAN
+
+
+def test_answers_of_a_megabyte_are_graded_and_kept(lab: Lab) -> None:
+    long = "x" * 2**20
+    outcome = lab.evaluate(Reader(4, answer=lambda seen: long), VSOD, limit=3)
+    assert set(map(tuple, outcome.answers(VSOD).values())) == {(long,)}
+    assert outcome.metrics(VSOD)["mismatch"] == 100
+
+
 def test_a_cache_that_cannot_be_made_stops_the_run_before_any_call(lab: Lab) -> None:
     (lab.folder / "file").write_text("")
     model = Probe(4)
@@ -207,8 +222,9 @@ from pathlib import Path
 from types import SimpleNamespace
 sys.path.insert(0, {tests!r})
 import torch
+from accelerate import Accelerator
 from torch import distributed
-distributed.init_process_group("gloo")
+accelerator = Accelerator(cpu=True)  # makes the process group
 rank, size = distributed.get_rank(), distributed.get_world_size()
 import datasets
 import probe
@@ -228,11 +244,13 @@ class Together(probe.Probe):
         return super().generate_until(requests)
 
 model = Together(4)
+if {launched}:
+    model.accelerator = accelerator
 from lmms_eval import evaluator
 results = evaluator.simple_evaluate(
     model=model, tasks=[{task!r}], task_manager=probe.task_manager(), limit={limit},
     cli_args=SimpleNamespace(process_with_media=False, agentic_trace_mode="basic"),
-    bootstrap_iters=0, distributed_executor_backend="torchrun",
+    bootstrap_iters=0, distributed_executor_backend="accelerate" if {launched} else "torchrun",
 )
 assert not model.disagreements, model.disagreements
 Path({out!r}, f"calls_{{rank}}").write_text(str(calls))
@@ -243,8 +261,10 @@ if rank == 0:
 """
 
 
-def in_ranks(lab: Lab, ranks: int, limit: int | None, lockstep: bool) -> tuple[Any, list[int]]:
-    """Transcripts by id, and the calls that each rank made."""
+def in_ranks(
+    lab: Lab, ranks: int, limit: int | None, lockstep: bool, launched: bool = False
+) -> tuple[Any, list[int]]:
+    """Transcripts by id, and the calls that each rank made; ``launched`` with accelerate."""
     import json
     import os
     import socket
@@ -260,6 +280,7 @@ def in_ranks(lab: Lab, ranks: int, limit: int | None, lockstep: bool) -> tuple[A
             limit=limit,
             out=str(lab.folder),
             lockstep=lockstep,
+            launched=launched,
         )
     )
     shared = os.environ | {
@@ -272,15 +293,23 @@ def in_ranks(lab: Lab, ranks: int, limit: int | None, lockstep: bool) -> tuple[A
         "WORLD_SIZE": str(ranks),
         "PROACTIVEBENCH_LOCKSTEP": str(int(lockstep)),
     }
+    if launched:
+        # What `accelerate launch` starts; its own multi-process mode on CPUs needs MPI.
+        launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(ranks)]
+        launch += ["--master_port", str(port), str(script)]
+        commands = [(launch, {"WORLD_SIZE": ""})]
+    else:
+        own = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(ranks)]
+        commands = [([sys.executable, str(script)], each) for each in own]
     processes = [
         subprocess.Popen(
-            [sys.executable, str(script)],
-            env=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            command,
+            env={k: v for k, v in (shared | each).items() if v},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for rank in range(ranks)
+        for command, each in commands
     ]
     outputs = [process.communicate(timeout=240)[0] for process in processes]
     for process, output in zip(processes, outputs, strict=True):
@@ -305,3 +334,10 @@ def test_ranks_give_what_one_process_gives(
         assert len(set(calls)) == 1
     elif limit:
         assert calls[-1] == 0  # padding copies cost nothing
+
+
+@pytest.mark.slow
+def test_ranks_of_accelerate_give_what_one_process_gives(lab: Lab) -> None:
+    found, calls = in_ranks(lab, 2, None, lockstep=False, launched=True)
+    assert found == CLEAN
+    assert len(calls) == 2

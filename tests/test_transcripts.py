@@ -260,7 +260,8 @@ def test_transcript_with_mistyped_turns_is_refused(turns: object) -> None:
     ],
 )
 def test_metrics_of_a_sample(answers: str, expected: tuple[int, ...]) -> None:
-    result = metrics.multiple_choice(transcript(*answers).episode.summary())
+    result = metrics.multiple_choice(transcript(*answers).episode.summary(), reused=3)
+    assert result.pop("reused") == 3
     assert result == dict(
         zip(["acc", "ps", "asked", "max_steps", "mismatch", "failed"], expected, strict=True)
     )
