@@ -110,8 +110,10 @@ def _head(episode: Episode) -> dict[str, Any]:
 def dumps(record: Mapping[str, Any]) -> str:
     """A transcript as text that any file can hold."""
     text = json.dumps(record, ensure_ascii=False)
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        text = json.dumps(record)  # half a surrogate pair, which UTF-8 cannot write
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, as a cut answer may hold
+        text = json.dumps(record)
     # The harness may strip reasoning tags from the whole response; escaped, none is seen.
     return text.replace("<", "\\u003c")
 
