@@ -138,3 +138,29 @@ def test_installed_command_is_this_one(differing: Path) -> None:
     run = subprocess.run(arguments, capture_output=True, text=True)
     assert (run.returncode, run.stdout.splitlines()[0]) == (1, "30 episodes, 30 differ")
     assert run.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["verify", "download"])
+def test_an_unknown_dataset_is_named_before_anything_else(command: str) -> None:
+    outcome = CliRunner().invoke(app, [command, "--datasets", "foo"])
+    assert outcome.exit_code == 2
+    assert "unknown dataset 'foo'" in outcome.output
+
+
+def test_chance_of_the_demo() -> None:
+    outcome = CliRunner().invoke(app, ["chance", "--demo"])
+    assert outcome.exit_code == 0
+    first, *rows, last = outcome.output.splitlines()
+    assert first.split() == [
+        "normal:",
+        "acc",
+        "ps",
+        "reference:",
+        "acc",
+        "ps",
+        "random:",
+        "acc",
+        "ps",
+    ]
+    assert len(rows) == 7
+    assert last.split()[:5] == ["mean", "16.91", "0.282", "25.00", "0.000"]

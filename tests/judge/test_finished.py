@@ -157,3 +157,20 @@ def test_broken_line_is_an_error_that_names_it(results: Path) -> None:
 def test_samples_without_a_results_file_are_judged_too(server: JudgeServer, results: Path) -> None:
     (results / "model" / f"{RUN}_results.json").unlink()
     assert TASK in run(results)
+
+
+@pytest.mark.parametrize("damage", ["{", "[1, 2]", ""])
+def test_damaged_results_cost_no_verdict(server: JudgeServer, results: Path, damage: str) -> None:
+    (results / "model" / f"{RUN}_results.json").write_text(damage)
+    run(results)
+    whole = json.loads((results / "model" / f"{RUN}_results_judged.json").read_text())
+    assert whole["results"][TASK]["ps,none"] == pytest.approx(700 / 9)
+
+
+@pytest.mark.parametrize("line", ["{", "3", '{"filtered_resps": "{\\"valid_answers\\": 1}"}'])
+def test_a_damaged_file_leaves_the_others_to_be_judged(
+    server: JudgeServer, results: Path, line: str
+) -> None:
+    (results / "model" / f"{RUN}_samples_another_task.jsonl").write_text(line + "\n")
+    run(results)
+    assert len(judged(results)) == 9
