@@ -22,6 +22,7 @@ from lmms_eval.api.instance import Instance, unwrap_generation_output
 from lmms_eval.caching.response_cache import is_deterministic
 from loguru import logger
 
+from proactivebench_tasks.errors import HarnessError
 from proactivebench_tasks.guard import Guard, Reply
 from proactivebench_tasks.play import Play
 from proactivebench_tasks.screen import Screen
@@ -48,6 +49,7 @@ class Caller:
         self._cache = cache
         self._batch = batch
         self._in_step = in_step
+        self._slow_call = _slow_call()
         self.called = 0  # answers that came from the wrapper, not from the cache
         self._most = sys.maxsize  # requests in one call; less once memory ran out
         self.simple: bool = getattr(lm, "is_simple", True)
@@ -107,7 +109,7 @@ class Caller:
 
     def _replies(self, plays: list[Play], screen: Screen) -> list[Reply]:
         screen.show(plays)
-        with _watched(plays):
+        with _watched(plays, self._slow_call):
             return self._sent([self._request(play, screen) for play in plays])
 
     def _sent(self, requests: list[Instance]) -> list[Reply]:
@@ -166,10 +168,20 @@ class Caller:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
+def _slow_call() -> float:
+    value = os.environ.get(SLOW_CALL) or "600"
+    try:
+        if 0 < (seconds := float(value)) <= threading.TIMEOUT_MAX:
+            return seconds
+    except ValueError:
+        pass
+    raise HarnessError(f"{SLOW_CALL} is {value!r}; expected a number of seconds, above 0")
+
+
 @contextmanager
-def _watched(plays: Sequence[Play]) -> Iterator[None]:
-    """Say which samples are in a call that takes long. Whether it hangs is for the user to tell."""
-    limit = float(os.environ.get(SLOW_CALL) or 600)
+def _watched(plays: Sequence[Play], limit: float) -> Iterator[None]:
+    """Say which samples are in a call that takes over ``limit`` seconds. Whether it hangs is for
+    the user to tell."""
 
     def warn() -> None:
         names = ", ".join(str(play.episode.sample.id) for play in plays)

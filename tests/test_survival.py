@@ -165,6 +165,15 @@ def test_a_call_that_takes_long_is_named_in_the_log(lab: Lab) -> None:
     assert all(str(sample) in warning for sample in CLEAN)
 
 
+@pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "inf"])
+def test_a_bad_slow_call_is_said_before_any_call(lab: Lab, value: str) -> None:
+    lab.monkeypatch.setenv(caller.SLOW_CALL, value)
+    model = Probe(4)
+    with pytest.raises(HarnessError, match=f"{caller.SLOW_CALL} is '{value}'"):
+        lab.evaluate(model, VSOD)
+    assert model.turns == 0
+
+
 # Failures.
 
 

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -164,25 +165,33 @@ def in_process(batch: int, model: Path, tasks: Sequence[str] = TASKS) -> Run:
     return Run(results["results"], transcripts, len(calls))
 
 
-@pytest.fixture(scope="module")
-def one_and_eight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run, Run]]:
-    folder = tmp_path_factory.mktemp("float32")
+@contextmanager
+def in_batches(
+    folder: Path, sizes: Sequence[int], tasks: Sequence[str] = TASKS
+) -> Iterator[list[Run]]:
+    """The same tasks by the same model, in batches of each of these sizes."""
     model = tiny.qwen2_5_vl(folder / "model")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROACTIVEBENCH_CACHE", str(folder / "cache"))
         patch.setattr(datasets.config, "HF_DATASETS_CACHE", str(folder / "datasets"))
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # the model is so small that threads only wait for each other
-        yield in_process(1, model), in_process(8, model)
+        yield [in_process(size, model, tasks) for size in sizes]
         torch.set_num_threads(threads)
 
 
-def test_batches_of_eight_give_the_answers_of_one_by_one(one_and_eight: tuple[Run, Run]) -> None:
+@pytest.fixture(scope="module")
+def one_and_eight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Run]]:
+    with in_batches(tmp_path_factory.mktemp("float32"), (1, 8)) as runs:
+        yield runs
+
+
+def test_batches_of_eight_give_the_answers_of_one_by_one(one_and_eight: list[Run]) -> None:
     one, eight = one_and_eight
     assert eight.answers == one.answers
 
 
-def test_batches_of_eight_take_a_fraction_of_the_calls(one_and_eight: tuple[Run, Run]) -> None:
+def test_batches_of_eight_take_a_fraction_of_the_calls(one_and_eight: list[Run]) -> None:
     one, eight = one_and_eight
     assert eight.calls < one.calls / 3
 
@@ -193,23 +202,17 @@ STUDIES = [f"{GROUP}-history_quickdraw", f"{GROUP}-icl_rod", f"{GROUP}-icl_mvpn"
 
 
 @pytest.fixture(scope="module")
-def studies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[int, Run]]:
-    folder = tmp_path_factory.mktemp("studies")
-    model = tiny.qwen2_5_vl(folder / "model")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PROACTIVEBENCH_CACHE", str(folder / "cache"))
-        patch.setattr(datasets.config, "HF_DATASETS_CACHE", str(folder / "datasets"))
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        yield {batch: in_process(batch, model, STUDIES) for batch in (1, 4)}
-        torch.set_num_threads(threads)
+def studies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Run]]:
+    with in_batches(tmp_path_factory.mktemp("studies"), (1, 4), STUDIES) as runs:
+        yield runs
 
 
-def test_history_and_examples_run_through_a_real_wrapper(studies: Mapping[int, Run]) -> None:
-    for run in studies.values():
+def test_history_and_examples_run_through_a_real_wrapper(studies: list[Run]) -> None:
+    for run in studies:
         assert {run.results[task]["failed,none"] for task in STUDIES} == {0.0}
         assert max(len(given) for given in run.answers.values()) > 2
 
 
-def test_conversations_are_the_same_in_batches(studies: Mapping[int, Run]) -> None:
-    assert studies[4].answers == studies[1].answers
+def test_conversations_are_the_same_in_batches(studies: list[Run]) -> None:
+    one, four = studies
+    assert four.answers == one.answers
