@@ -34,8 +34,8 @@ def main() -> int:
     from loguru import logger
     from PIL import Image
 
-    from proactivebench_tasks import documents
-    from proactivebench_tasks.baselines import Baseline
+    from proactivebench_tasks.baselines.model import Baseline
+    from proactivebench_tasks.rollout import documents
 
     logger.remove()
     blank = Image.new("RGB", (32, 32))

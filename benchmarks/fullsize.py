@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-import world
+from fakes import world
 
-from proactivebench_tasks import protocol
-from proactivebench_tasks.samples import Dataset
+from proactivebench_tasks.protocol import protocol
+from proactivebench_tasks.protocol.samples import Dataset
 
 LIMIT = 180.0  # seconds
 

@@ -25,8 +25,8 @@ from statistics import median
 import numpy as np
 from PIL import Image, ImageDraw
 
-from proactivebench_tasks.data import DataFolder
-from proactivebench_tasks.images import picture
+from proactivebench_tasks.data.images import picture
+from proactivebench_tasks.data.store import DataFolder
 
 ROUNDS = 11
 THREADS = 4  # as many as the runner decodes with

@@ -22,14 +22,14 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path.insert(0, str(TESTS))
 
-from judge_server import marks, record  # noqa: E402
+from fakes.judge_server import marks, record  # noqa: E402
 from lmms_eval import evaluator  # noqa: E402
 from lmms_eval.llm_judge import Request, ServerConfig, get_server  # noqa: E402
 
 from proactivebench_tasks.judge import stage, verdict  # noqa: E402
-from proactivebench_tasks.judge.cache import VerdictCache  # noqa: E402
+from proactivebench_tasks.judge.openai import ServerJudge  # noqa: E402
 from proactivebench_tasks.judge.question import Question  # noqa: E402
-from proactivebench_tasks.judge.server import ServerJudge  # noqa: E402
+from proactivebench_tasks.judge.reply_cache import VerdictCache  # noqa: E402
 from proactivebench_tasks.judge.settings import JudgeSettings, Kind  # noqa: E402
 
 LEAST = 4.0

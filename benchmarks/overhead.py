@@ -67,9 +67,10 @@ def main() -> int:
     from loguru import logger
     from PIL import Image
 
-    from proactivebench_tasks import documents, hooks
-    from proactivebench_tasks.baselines import Baseline
-    from proactivebench_tasks.model_patches import rollout
+    from proactivebench_tasks import hooks
+    from proactivebench_tasks.baselines.model import Baseline
+    from proactivebench_tasks.rollout import documents
+    from proactivebench_tasks.rollout import runner as rollout
 
     logger.remove()
     clock, memory = Clock(), {}

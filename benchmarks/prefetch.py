@@ -37,18 +37,18 @@ def main() -> int:
     }
 
     import numpy as np
-    import world
+    from fakes import world
     from lmms_eval import evaluator
     from lmms_eval.tasks import TaskManager
     from loguru import logger
     from PIL import Image
 
-    from proactivebench_tasks import screen
-    from proactivebench_tasks.baselines import Baseline
-    from proactivebench_tasks.model_patches import rollout
-    from proactivebench_tasks.protocol import BUILTIN
-    from proactivebench_tasks.samples import Dataset
-    from proactivebench_tasks.sources import Source
+    from proactivebench_tasks.baselines.model import Baseline
+    from proactivebench_tasks.data.suite import Source
+    from proactivebench_tasks.protocol.protocol import BUILTIN
+    from proactivebench_tasks.protocol.samples import Dataset
+    from proactivebench_tasks.rollout import runner as rollout
+    from proactivebench_tasks.rollout import visuals as screen
 
     logger.remove()
     Source.protocol = BUILTIN

@@ -29,18 +29,18 @@ os.environ["OMP_NUM_THREADS"] = "1"  # the model is so small that threads only w
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import datasets
-import tiny
-import world
+from fakes import tiny, world
 from lmms_eval import evaluator, models
 from lmms_eval.api.instance import GenerationResult, Instance
 from lmms_eval.tasks import TaskManager, get_task_dict
 from loguru import logger
 
-from proactivebench_tasks import documents, sources
-from proactivebench_tasks.environments.base import Episode, Observation
-from proactivebench_tasks.protocol import BUILTIN
-from proactivebench_tasks.samples import Dataset
-from proactivebench_tasks.settings import Setting
+from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.environments.episode import Episode, Observation
+from proactivebench_tasks.protocol.protocol import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.rollout import documents
+from proactivebench_tasks.transcripts.variant import Setting
 
 GOAL_BATCH = 16  # the goals are for this batch size
 MIN_RATIO = 5.0

@@ -14,11 +14,13 @@ import datasets
 from loguru import logger
 from PIL.Image import Image
 
-from proactivebench_tasks import documents, metrics, transcripts
-from proactivebench_tasks.documents import Document
-from proactivebench_tasks.model_patches import rollout
-from proactivebench_tasks.samples import Dataset
-from proactivebench_tasks.settings import Setting
+from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.results import metrics
+from proactivebench_tasks.rollout import documents
+from proactivebench_tasks.rollout import runner as rollout
+from proactivebench_tasks.rollout.documents import Document
+from proactivebench_tasks.transcripts import transcript as transcripts
+from proactivebench_tasks.transcripts.variant import Setting
 
 OPEN_ENDED_SAMPLES = 100  # of each dataset, in the published open-ended runs
 

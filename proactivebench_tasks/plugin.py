@@ -6,7 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from proactivebench_tasks.model_patches import clear_errors, task_folder
+from proactivebench_tasks.model_patches import error_messages as clear_errors
+from proactivebench_tasks.model_patches import task_folder
 
 TASKS = Path(str(files("proactivebench_tasks.task_yamls")))
 
@@ -20,6 +21,6 @@ def register() -> list[Any]:
     return [
         ModelManifest(
             model_id="proactivebench_baseline",
-            simple_class_path="proactivebench_tasks.baselines.Baseline",
+            simple_class_path="proactivebench_tasks.baselines.model.Baseline",
         )
     ]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proactivebench_tasks import published
-from proactivebench_tasks.cache import cache_dir
-from proactivebench_tasks.protocol import Protocol
+from proactivebench_tasks.config import cache_dir
+from proactivebench_tasks.protocol import published
+from proactivebench_tasks.protocol.protocol import Protocol
 
 #: Where the published wheel is kept between runs; it is the only thing tests take from there.
 KEPT_WHEEL = cache_dir() / published.WHEEL

@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from proactivebench_tasks import model_patches, task_yamls
-from proactivebench_tasks import sources as data_sources
-from proactivebench_tasks.protocol import Protocol
-from proactivebench_tasks.samples import Dataset
+from proactivebench_tasks.data import suite as data_sources
+from proactivebench_tasks.protocol.protocol import Protocol
+from proactivebench_tasks.protocol.samples import Dataset
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "proactivebench_tasks"
@@ -77,7 +77,7 @@ def test_engine_loads_nothing_heavy(module: str) -> None:
 
 
 def test_command_loads_no_harness_and_no_torch() -> None:
-    loaded = loaded_by("proactivebench_tasks.cli")
+    loaded = loaded_by("proactivebench_tasks.cli.app")
     assert not loaded & {"torch", "lmms_eval", "transformers"}
 
 

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import world
+from fakes import world
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proactivebench_tasks import transcripts
-from proactivebench_tasks.environments.base import Episode
+from proactivebench_tasks.conformance import replay
+from proactivebench_tasks.data.suite import read
+from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.protocol import BUILTIN
-from proactivebench_tasks.replay import replay
-from proactivebench_tasks.samples import Dataset, Sample, parse
-from proactivebench_tasks.sources import read
+from proactivebench_tasks.protocol.protocol import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
+from proactivebench_tasks.transcripts import transcript as transcripts
 
 fuzz = settings(
     max_examples=300,

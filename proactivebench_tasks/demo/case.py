@@ -14,7 +14,7 @@ from PIL import Image
 
 from proactivebench_tasks.demo.draw import Colour, Drawing
 from proactivebench_tasks.demo.things import THINGS
-from proactivebench_tasks.samples import Dataset
+from proactivebench_tasks.protocol.samples import Dataset
 
 CATEGORIES = 4
 FIRST_ID = {"test": 1, "train": 1001}

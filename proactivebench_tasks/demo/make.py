@@ -15,7 +15,7 @@ from PIL import Image
 
 from proactivebench_tasks.demo.case import Case, Scene
 from proactivebench_tasks.demo.scenes import changeit, coco, imagenetc, mvpn, quickdraw, rod, vsod
-from proactivebench_tasks.samples import Dataset
+from proactivebench_tasks.protocol.samples import Dataset
 
 SAMPLES = {"test": 16, "train": 12}
 COLOURS = 32  # of a picture's palette

@@ -13,7 +13,7 @@ from proactivebench_tasks.environments.mvpn import MvpnEnvironment
 from proactivebench_tasks.environments.quickdraw import QuickdrawEnvironment
 from proactivebench_tasks.environments.rod import RodEnvironment
 from proactivebench_tasks.environments.vsod import VsodEnvironment
-from proactivebench_tasks.samples import Dataset
+from proactivebench_tasks.protocol.samples import Dataset
 
 ENVIRONMENTS: Mapping[Dataset, type[Environment[Any]]] = {
     Dataset.ROD: RodEnvironment,

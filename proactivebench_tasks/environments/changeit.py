@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proactivebench_tasks.environments.environment import Action, Environment, Mode, State
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.samples import ChangeitSample
+from proactivebench_tasks.protocol.samples import ChangeitSample
 
 
 class ChangeitEnvironment(Environment[ChangeitSample]):

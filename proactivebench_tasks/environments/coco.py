@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from proactivebench_tasks.environments.environment import Action, Box, Environment, State
-from proactivebench_tasks.samples import CocoSample
+from proactivebench_tasks.protocol.samples import CocoSample
 
 _HORIZONTAL = (Action.LEFT, Action.RIGHT)
 _VERTICAL = (Action.UP, Action.DOWN)

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import ClassVar, Generic, TypeVar
 
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.samples import Sample
+from proactivebench_tasks.protocol.samples import Sample
 
 
 class Mode(str, Enum):

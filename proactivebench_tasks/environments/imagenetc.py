@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proactivebench_tasks.environments.environment import Action, Environment, State
-from proactivebench_tasks.samples import ImagenetcSample
+from proactivebench_tasks.protocol.samples import ImagenetcSample
 
 _REPAIRS = (
     "brightness",

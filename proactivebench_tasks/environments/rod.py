@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proactivebench_tasks.environments.environment import Action, Environment, State
-from proactivebench_tasks.samples import RodSample
+from proactivebench_tasks.protocol.samples import RodSample
 
 #: This series lacks its picture 6; a move that would show it shows the neighbour in that direction.
 _BROKEN_SERIES = "natural_bluebl_greenr-banana-s6"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proactivebench_tasks.environments.environment import Action, Environment, State, frame
-from proactivebench_tasks.samples import VsodSample
+from proactivebench_tasks.protocol.samples import VsodSample
 
 
 class VsodEnvironment(Environment[VsodSample]):

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from nltk.stem.snowball import SnowballStemmer
 
-from proactivebench_tasks.judge.judges import Reply
+from proactivebench_tasks.judge.base import Reply
 from proactivebench_tasks.judge.question import Question
 from proactivebench_tasks.judge.settings import Kind
 

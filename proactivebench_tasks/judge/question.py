@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proactivebench_tasks import protocol as protocols
 from proactivebench_tasks.errors import ProtocolError
-from proactivebench_tasks.protocol import Protocol, split_answers
+from proactivebench_tasks.protocol import protocol as protocols
+from proactivebench_tasks.protocol.protocol import Protocol, split_answers
 
 
 @dataclass(frozen=True)

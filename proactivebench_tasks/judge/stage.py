@@ -18,12 +18,12 @@ from loguru import logger
 from tqdm import tqdm
 
 from proactivebench_tasks.judge import verdict as verdicts
-from proactivebench_tasks.judge.cache import VerdictCache
-from proactivebench_tasks.judge.judges import Judge, Reply, make
+from proactivebench_tasks.judge.base import Judge, Reply, make
 from proactivebench_tasks.judge.question import Question
+from proactivebench_tasks.judge.reply_cache import VerdictCache
 from proactivebench_tasks.judge.settings import JudgeSettings, Kind
-from proactivebench_tasks.samples import Dataset
-from proactivebench_tasks.transcripts import dumps
+from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.transcripts.transcript import dumps
 
 Record = dict[str, Any]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proactivebench_tasks.environments import ENVIRONMENTS
-from proactivebench_tasks.samples import Dataset
+from proactivebench_tasks.protocol.samples import Dataset
 
 _MARKS = re.compile(r"[01](?:\s*,\s*[01])*")
 

@@ -18,7 +18,7 @@ from proactivebench_tasks.demo.case import Case
 from proactivebench_tasks.demo.draw import Drawing
 from proactivebench_tasks.demo.make import SAMPLES, SCENES, make
 from proactivebench_tasks.demo.scenes.changeit import SAMPLES_PER_VIDEO
-from proactivebench_tasks.samples import Dataset, parse
+from proactivebench_tasks.protocol.samples import Dataset, parse
 
 Row = Mapping[str, Any]
 History = tuple[str, ...]

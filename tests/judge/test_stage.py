@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_server import JudgeServer, marks, record
+from fakes.judge_server import JudgeServer, marks, record
 
 from proactivebench_tasks.errors import JudgeError
 from proactivebench_tasks.judge import stage
 from proactivebench_tasks.judge.stage import JudgeFilter
-from proactivebench_tasks.transcripts import dumps
+from proactivebench_tasks.transcripts.transcript import dumps
 
 LEXICAL = {"judge": {"kind": "lexical"}}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from proactivebench_tasks.conformance import replay
 from proactivebench_tasks.judge.verdict import Unusable, marks, score
-from proactivebench_tasks.replay import replay
-from proactivebench_tasks.samples import Dataset
+from proactivebench_tasks.protocol.samples import Dataset
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "judge.jsonl.gz"
 

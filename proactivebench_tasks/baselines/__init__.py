@@ -1,0 +1,1 @@
+"""What is reached without a model."""

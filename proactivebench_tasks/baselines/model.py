@@ -1,0 +1,60 @@
+"""Model ``proactivebench_baseline``: plays by a fixed policy, to bound and to test everything else.
+
+lmms-eval --model proactivebench_baseline --model_args policy=random,seed=1 --tasks ...
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from lmms_eval.api.instance import Instance
+from lmms_eval.api.model import lmms
+
+from proactivebench_tasks.baselines.policies import OPEN_ENDED, POLICIES
+from proactivebench_tasks.environments.environment import derived_seed
+from proactivebench_tasks.errors import HarnessError
+from proactivebench_tasks.rollout.visuals import Screen
+
+
+class Baseline(lmms):
+    """``policy`` is one of ``POLICIES``; ``seed`` makes policy ``random`` repeatable."""
+
+    is_simple = True
+    interleave_visuals = True  # it looks at no picture, so it takes any number of them
+
+    def __init__(
+        self, policy: str = "random", seed: int = 0, batch_size: int | str = 1, **others: Any
+    ) -> None:
+        super().__init__()
+        if unknown := set(others) - {"device", "max_batch_size"}:  # these lmms-eval always gives
+            raise HarnessError(
+                f"unknown model argument {', '.join(sorted(unknown))}; known: policy, seed"
+            )
+        if policy not in POLICIES:
+            raise HarnessError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}")
+        self.policy = POLICIES[policy]
+        self.open_ended = OPEN_ENDED[policy]
+        self.seed = int(seed)
+        self.batch_size = int(batch_size)
+        #: A random answer to a picture seen before is drawn anew (see rollout.py, reuse).
+        self.deterministic = policy != "random"
+
+    def generate_until(self, requests: list[Instance]) -> list[str]:
+        answers = []
+        for request in requests:
+            _, _, screen, doc_id, task, split = request.args
+            if not isinstance(screen, Screen):
+                raise HarnessError("proactivebench_baseline plays ProactiveBench tasks only")
+            doc = self.task_dict[task][split][doc_id]
+            episode = screen.episode(doc)
+            policy = self.open_ended if screen.setting(doc).open_ended else self.policy
+            parts = (self.seed, episode.dataset.value, episode.sample.id, len(episode.turns))
+            answers.append(policy(episode, random.Random(derived_seed(*parts))))
+        return answers
+
+    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+        raise HarnessError("proactivebench_baseline only generates text")
+
+    def generate_until_multi_round(self, requests: list[Instance]) -> list[str]:
+        raise HarnessError("proactivebench_baseline only generates text")

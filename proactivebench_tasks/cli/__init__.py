@@ -1,0 +1,1 @@
+"""The command ``proactivebench``, one module a group of commands."""

@@ -1,0 +1,42 @@
+"""Command ``proactivebench judge``: judge the open-ended answers of a finished run."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def judge(
+    results: Annotated[Path, typer.Argument(help="Folder that lmms-eval wrote samples to.")],
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask anew about answers that have been judged.")
+    ] = False,
+) -> None:
+    """Judge the open-ended answers of a finished run, and write judged results beside its own.
+
+    The judge is the one that PROACTIVEBENCH_JUDGE names, else the run's own. Exit code 1 if an
+    answer got no reply; run it once more then.
+    """
+    # Imported here, for the other commands are quick without the harness.
+    from lmms_eval.utils import make_table
+
+    from proactivebench_tasks.judge.base import make
+    from proactivebench_tasks.judge.reply_cache import VerdictCache
+    from proactivebench_tasks.judge.settings import JudgeSettings, Kind
+    from proactivebench_tasks.results import run_files as finished
+
+    missing = 0
+    for run in finished.find(results):
+        settings = JudgeSettings.resolve("" if run.kind == Kind.LATER.value else run.kind)
+        with VerdictCache() as cache:
+            judged = run.judge(make(settings), cache, again)
+        missing += run.missing
+        typer.echo(f"{run.folder / run.name}_results_judged.json")
+        table = copy.deepcopy(judged)  # making a table takes the aliases out
+        typer.echo(make_table(table))
+        if table.get("groups"):
+            typer.echo(make_table(table, "groups"))
+    raise typer.Exit(1 if missing else 0)

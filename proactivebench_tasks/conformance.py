@@ -1,0 +1,186 @@
+"""Replay: recorded decisions of the benchmark, compared with ours field by field.
+
+A file holds one JSON object a line: an episode as the published package played it, or its judge's
+verdict on an open-ended answer (fields: see ``tests/vectors`` and README, Replay). Every recorded
+field counts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from proactivebench_tasks.environments.environment import Mode
+from proactivebench_tasks.environments.episode import Episode
+from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.judge import verdict as verdicts
+from proactivebench_tasks.protocol import protocol as protocols
+from proactivebench_tasks.protocol.protocol import Protocol
+from proactivebench_tasks.protocol.samples import Dataset, parse
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field that came out otherwise. ``step`` is ``None`` for fields of the whole episode."""
+
+    dataset: str
+    line: int
+    step: int | None
+    field: str
+    recorded: object
+    ours: object
+
+    def __str__(self) -> str:
+        where = f"{self.dataset}, line {self.line}"
+        if self.step is not None:
+            where += f", step {self.step}"
+        return f"{where}, {self.field}: recorded {self.recorded!r}, ours {self.ours!r}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome for one file. ``differences`` holds the first one of each differing row."""
+
+    episodes: int
+    verdicts: int
+    differences: tuple[Difference, ...]
+
+    def __str__(self) -> str:
+        kinds = {"episodes": self.episodes, "verdicts": self.verdicts}
+        rows = [f"{count} {kind}" for kind, count in kinds.items() if count] or ["0 episodes"]
+        return f"{', '.join(rows)}, {len(self.differences)} differ"
+
+
+def replay(path: Path, wording: bool = True) -> Report:
+    """Replay a .jsonl or .jsonl.gz file. ``wording=False`` leaves the hashes of texts out.
+
+    Raises ``DataError`` for a file that is missing, is no such recording, or has a broken line;
+    ``ProtocolError`` when the official wording is needed and cannot be had.
+    """
+    protocol = protocols.get("official" if wording else "builtin")
+    differences, rows = [], Counter[str]()
+    for line, record in _records(path):
+        kind, compare = ("verdict", _verdict) if "verdict" in record else ("episode", _episode)
+        rows[kind] += 1
+        try:
+            first = next(compare(line, record, protocol, wording), None)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path}, line {line}: no recorded {kind} ({error!r})") from error
+        except DataError as error:
+            raise DataError(f"{path}, line {line}: {error}") from error
+        if first is not None:
+            differences.append(first)
+    return Report(rows["episode"], rows["verdict"], tuple(differences))
+
+
+def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    number = 0
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+            for number, text in enumerate(lines, start=1):
+                if text.strip():
+                    record = json.loads(text)
+                    if not isinstance(record, dict):
+                        raise DataError(
+                            f"{path}, line {number}: no recorded decision: {text!r:.60}"
+                        )
+                    yield number, record
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {number}: not a JSON-lines file: {error}") from error
+    except ValueError as error:  # not text
+        raise DataError(f"{path}: not a JSON-lines file: {error}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def _episode(
+    line: int, record: Mapping[str, Any], protocol: Protocol, wording: bool
+) -> Iterator[Difference]:
+    dataset = Dataset.parse(record["dataset"])
+    sample = parse(dataset, record["sample"])
+    mode = Mode(record["mode"])
+    episode = Episode(dataset, sample, protocol, mode)
+    check = partial(_check, dataset, line)
+
+    normal = mode is Mode.NORMAL
+    answers = episode.environment.open_ended_answers() if normal else None
+    yield from check(None, record, {"open_ended_answers": answers})
+    for number, step in enumerate(record["steps"]):
+        if episode.done:
+            yield Difference(dataset.value, line, number, "stop", False, True)
+            return
+        seen = episode.observe()
+        if wording:
+            hinted = protocol.prompt(dataset, sample, reference=mode is Mode.REFERENCE, hint=True)
+            hashes = {
+                "prompt_sha256": _sha256(seen.prompt),
+                "hint_prompt_sha256": _sha256(hinted),
+                "mcqa_prompt_sha256": _sha256(seen.text),
+            }
+            yield from check(number, step, hashes)
+        turn = episode.step(step["answer"])
+        ours = {
+            "image": turn.image,
+            "crop": turn.crop and turn.crop.to_list(),
+            "options": list(turn.options),
+            "action_verdict": turn.suggestion.value,
+            "category_verdict": turn.category.value,
+            "stop": turn.stop is not None,
+        }
+        yield from check(number, step, ours)
+    summary = episode.summary()
+    totals = {
+        "num_turns": summary.num_turns,
+        "correct_prediction": summary.correct_prediction,
+        "reached_max_steps": summary.reached_max_turns,
+        "image_ids": [turn.image_id for turn in episode.turns],
+    }
+    yield from check(None, record, totals)
+
+
+def _verdict(
+    line: int, record: Mapping[str, Any], protocol: Protocol, wording: bool
+) -> Iterator[Difference]:
+    dataset = Dataset.parse(record["dataset"])
+    episode = Episode(dataset, parse(dataset, record["sample"]), protocol)
+    valid_answers = episode.environment.open_ended_answers()
+    yield from _check(dataset, line, None, record, {"valid_answers": valid_answers})
+    if wording:
+        messages = protocol.judge_messages(record["prompt"], valid_answers, record["generated"])
+        hashes = {f"{m['role']}_sha256": _sha256(m["content"]) for m in messages}
+        yield from _check(dataset, line, None, record, hashes)
+    try:
+        marks = verdicts.marks(record["raw"], valid_answers)
+    except verdicts.Unusable:  # the official protocol knows no unscored answers
+        marks = None
+    score = verdicts.score(marks, dataset)
+    ours = {
+        "proactive_suggestion": int(score.suggestion),
+        "category_prediction": int(score.category),
+        "aggregate": int(score.aggregate),
+    }
+    yield from _check(dataset, line, None, record, {"verdict": ours})
+
+
+def _check(
+    dataset: Dataset,
+    line: int,
+    step: int | None,
+    recorded: Mapping[str, Any],
+    ours: Mapping[str, Any],
+) -> Iterator[Difference]:
+    for field, value in ours.items():
+        if recorded[field] != value:
+            yield Difference(dataset.value, line, step, field, recorded[field], value)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

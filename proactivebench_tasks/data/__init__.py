@@ -1,0 +1,1 @@
+"""Where rows and images come from: a folder, zip archives, the hub."""

@@ -1,0 +1,167 @@
+"""Download: the archives that some datasets need, fetched into a folder, resumable.
+
+An archive is fetched in pieces, several at a time, and written in order to a file ``*.part``: what
+is there is right as far as it goes. huggingface_hub's own download starts a file anew after it was
+interrupted, which with archives of tens of gigabytes may never end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from loguru import logger
+from tqdm import tqdm
+
+from proactivebench_tasks.data.hub import Hub, Remote
+from proactivebench_tasks.data.hub_store import RemoteData
+from proactivebench_tasks.data.suite import counts, read
+from proactivebench_tasks.data.zip_index import normal
+from proactivebench_tasks.environments.reachable import pictures
+from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.protocol.protocol import Protocol
+from proactivebench_tasks.protocol.samples import Dataset
+
+PIECE = 16 * 2**20  # bytes of one request
+AT_ONCE = 8  # requests; with the piece's size this bounds the memory
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A file to be at ``target``."""
+
+    file: Remote
+    target: Path
+
+    @property
+    def part(self) -> Path:
+        """What is there of it so far. Another version of the archive has another name."""
+        return self.target.with_name(f"{self.target.name}.{self.file.etag[:8]}.part")
+
+    @property
+    def left(self) -> int:
+        """Bytes that are still to be fetched."""
+        if self.target.is_file() and self.target.stat().st_size == self.file.size:
+            return 0
+        return self.file.size - (self.part.stat().st_size if self.part.is_file() else 0)
+
+
+def download(
+    hub: Hub, datasets: Sequence[Dataset], folder: Path, protocol: Protocol
+) -> list[Remote]:
+    """Fetch rows and archives of some datasets into ``folder``; returns the archives they need.
+
+    Run again after any failure, it goes on where it stopped. One at a time works on a folder, the
+    others wait. Raises ``DataError``, before anything large is fetched if the disk is too small.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".download.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            logger.info(f"another download into {folder} is running; waiting for it")
+            lock.acquire()
+        try:
+            for dataset in datasets:
+                shutil.copyfile(hub.rows(dataset.jsonl), folder / dataset.jsonl)
+            needed = archives(hub, datasets, protocol)
+            wanted = [Wanted(file, _inside(folder, file.path)) for file in needed]
+            _fetch_all(hub, [each for each in wanted if each.left], folder)
+            return needed
+        finally:
+            lock.release()
+    except OSError as error:
+        raise DataError(
+            f"download into {folder} stopped: {type(error).__name__}: {error}. What was fetched is "
+            "kept; run the same command again to go on"
+        ) from error
+
+
+def archives(hub: Hub, datasets: Sequence[Dataset], protocol: Protocol) -> list[Remote]:
+    """The archives that hold at least one picture of these datasets' samples."""
+    paths: set[str] = set()
+    for dataset in datasets:
+        for _, row, sample in read(hub.rows(dataset.jsonl), dataset):
+            if counts(protocol, dataset, row):
+                paths |= set(map(normal, pictures(dataset, sample)))
+    held = {
+        file: {member.path for member in archive.directory.among(paths)}
+        for file, archive in zip(hub.listing.archives, RemoteData(hub).archives.all, strict=True)
+    }
+    if lacking := paths - set().union(*held.values()):
+        logger.warning(
+            f"{len(lacking)} of {len(paths)} pictures are in none of the hub's archives, the first "
+            f"is {min(lacking)}"
+        )
+    return [file for file, found in held.items() if found]
+
+
+def _fetch_all(hub: Hub, wanted: Sequence[Wanted], folder: Path) -> None:
+    need, free = sum(each.left for each in wanted), shutil.disk_usage(folder).free
+    if need > free:
+        sizes = ", ".join(f"{each.file.path} {_gigabytes(each.left)}" for each in wanted)
+        raise DataError(
+            f"{folder} has {_gigabytes(free)} free, and {_gigabytes(need)} are to be fetched "
+            f"({sizes}). Make room, choose another folder with --data-dir, or fewer --datasets"
+        )
+    pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="download")
+    try:
+        with tqdm(total=need, unit="B", unit_scale=True, disable=not need) as bar:
+            for each in wanted:
+                bar.set_description(each.file.path)
+                _fetch(hub, each, bar, pool)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _fetch(hub: Hub, wanted: Wanted, bar: tqdm[None], pool: ThreadPoolExecutor) -> None:
+    file, part = wanted.file, wanted.part
+    wanted.target.parent.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    with part.open("a+b") as out:
+        out.seek(0)
+        while block := out.read(PIECE):
+            digest.update(block)
+        for block in _pieces(hub, file, out.tell(), pool):
+            out.write(block)
+            digest.update(block)
+            bar.update(len(block))
+    if (size := part.stat().st_size) != file.size or digest.hexdigest() != (
+        file.sha256 or digest.hexdigest()
+    ):
+        part.unlink()
+        raise DataError(
+            f"{wanted.target} came out wrong: {size:,} bytes, SHA-256 {digest.hexdigest()}; "
+            f"expected {file.size:,} bytes, SHA-256 {file.sha256}. It was deleted; run the command "
+            "again"
+        )
+    part.replace(wanted.target)
+
+
+def _pieces(hub: Hub, file: Remote, start: int, pool: ThreadPoolExecutor) -> Iterator[bytes]:
+    """The file's bytes from ``start`` on, in order, a bounded number of requests ahead."""
+    coming: deque[Future[bytes]] = deque()
+    for begin in range(start, file.size, PIECE):
+        coming.append(pool.submit(hub.bytes_at, file, begin, min(begin + PIECE, file.size)))
+        if len(coming) == AT_ONCE:
+            yield coming.popleft().result()
+    while coming:
+        yield coming.popleft().result()
+
+
+def _inside(folder: Path, name: str) -> Path:
+    target = folder / name
+    if not target.resolve().is_relative_to(folder.resolve()):
+        raise DataError(f"the hub names a file {name!r}, which would be written outside {folder}")
+    return target
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:,.2f} GB" if count >= 1e8 else f"{count / 1e9:.4f} GB"

@@ -1,0 +1,223 @@
+"""Hub: the official data set on the Hugging Face hub, and what may go wrong in asking for it.
+
+All of a process reads one commit. Without an answer from the hub it is the one last seen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import huggingface_hub
+from huggingface_hub import constants
+from huggingface_hub.errors import HfHubHTTPError
+from loguru import logger
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_exponential
+
+from proactivebench_tasks.config import cache_dir
+from proactivebench_tasks.errors import DataError
+
+REPO = "tdemin16/ProactiveBench"
+FOLDER = "test"
+LICENCE = "CC BY-NC 4.0"
+
+#: What huggingface_hub raises: OSError, and the base of its HTTP client's errors (requests, httpx
+#: and httpx2, depending on its version).
+_FAILURES: tuple[type[BaseException], ...] = (OSError, *HfHubHTTPError.__bases__)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file of the hub's test folder. ``etag``: SHA-256 of a large file, git's hash of others."""
+
+    path: str  # below the test folder
+    size: int
+    etag: str
+
+    @property
+    def sha256(self) -> str | None:
+        return self.etag if len(self.etag) == 64 else None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of the test folder at a commit."""
+
+    commit: str
+    files: tuple[Remote, ...]
+
+    @property
+    def archives(self) -> tuple[Remote, ...]:
+        return tuple(file for file in self.files if file.path.endswith(".zip"))
+
+    @classmethod
+    def saved(cls) -> Listing | None:
+        """The one last seen."""
+        try:
+            value = json.loads(_saved_listing().read_text(encoding="utf-8"))
+            return cls(value["commit"], tuple(Remote(**file) for file in value["files"]))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def save(self) -> None:
+        file = _saved_listing()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_suffix(f".{os.getpid()}.tmp")
+        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        draft.replace(file)  # whole or not at all, also with several processes
+
+
+def _saved_listing() -> Path:
+    return cache_dir() / "hub.json"
+
+
+def _may_pass(error: BaseException | None) -> bool:
+    """Whether asking again may help: the hub is overloaded or out of order."""
+    while error is not None:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        if status is not None:
+            return status in (408, 429) or status >= 500
+        error = error.__cause__
+    return False
+
+
+#: For calls that huggingface_hub does not repeat by itself, as it does range requests.
+_patient = retry(
+    retry=retry_if_exception(_may_pass),
+    stop=stop_after_attempt(5),
+    wait=wait_exponential(max=8),
+    reraise=True,
+)
+
+
+class Hub:
+    """The client. Its errors are ``DataError``s that say what to do."""
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The files of the present commit; of the last one seen, if the hub does not answer."""
+        saved = Listing.saved()
+        try:
+            with answers("the list of files"):
+                commit = self._commit()
+                if saved is not None and saved.commit == commit:
+                    return saved
+                listing = Listing(commit, self._files(commit))
+        except DataError as error:
+            if saved is None:
+                raise
+            if not offline():
+                logger.warning(f"{error} Going on with commit {saved.commit[:8]}, seen before")
+            return saved
+        with suppress(OSError):  # a cache that cannot be written: the next run asks again
+            listing.save()
+        return listing
+
+    def rows(self, name: str) -> Path:
+        """A small file of the test folder, in the Hugging Face cache."""
+        if not offline():
+            revision = self.listing.commit
+        else:  # a cache that was filled by other means has no listing; its "main" will do
+            revision = saved.commit if (saved := Listing.saved()) else "main"
+        with answers(f"{FOLDER}/{name}"):
+            return Path(self._download(name, revision))
+
+    def open(self, file: Remote) -> IO[bytes]:
+        """A file to seek and read in; each read is a request."""
+        return self._system.open(  # type: ignore[no-any-return]
+            self._address(file), "rb", size=file.size, cache_type="none"
+        )
+
+    def bytes_at(self, file: Remote, start: int, end: int) -> bytes:
+        """The bytes of a file from ``start`` up to ``end``, or its end, in one request."""
+        with answers(f"bytes {start:,} to {end:,} of {FOLDER}/{file.path}"), self.open(file) as it:
+            it.seek(start)
+            block = it.read(end - start)
+            if len(block) != max(0, min(end, file.size) - start):
+                raise OSError(
+                    f"{len(block):,} bytes came. Is there a proxy that drops range requests?"
+                )
+            return block
+
+    @cached_property
+    def _system(self) -> huggingface_hub.HfFileSystem:
+        return huggingface_hub.HfFileSystem(skip_instance_cache=True)
+
+    def _address(self, file: Remote) -> str:
+        return f"datasets/{REPO}@{self.listing.commit}/{FOLDER}/{file.path}"
+
+    @_patient
+    def _commit(self) -> str:
+        commit = huggingface_hub.HfApi().dataset_info(REPO).sha
+        assert commit is not None
+        return commit
+
+    def _files(self, commit: str) -> tuple[Remote, ...]:
+        root = f"datasets/{REPO}@{commit}/{FOLDER}"
+        self._resolve(root)
+        found: Any = self._system.find(root, detail=True)
+        return tuple(
+            Remote(
+                path=name.removeprefix(f"{root}/"),
+                size=file["size"],
+                etag=file["lfs"]["sha256"] if file["lfs"] else file["blob_id"],
+            )
+            for name, file in sorted(found.items())
+        )
+
+    @_patient
+    def _resolve(self, root: str) -> None:
+        self._system.resolve_path(root)  # remembered there
+
+    @_patient
+    def _download(self, name: str, revision: str) -> str:
+        return huggingface_hub.hf_hub_download(
+            REPO, f"{FOLDER}/{name}", repo_type="dataset", revision=revision
+        )
+
+
+def offline() -> bool:
+    """Whether ``HF_HUB_OFFLINE`` forbids to ask the hub."""
+    return bool(constants.HF_HUB_OFFLINE)
+
+
+@contextmanager
+def answers(what: str) -> Iterator[None]:
+    """Turns what the hub's client raises into a ``DataError`` that says what to do."""
+    try:
+        yield
+    except _FAILURES as error:
+        raise DataError(f"cannot get {what} of {REPO} from the hub: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    elsewhere = (
+        "Where there is network, run `proactivebench download --data-dir DIR`; then set "
+        "PROACTIVEBENCH_DATA_DIR=DIR here"
+    )
+    if offline():
+        return f"HF_HUB_OFFLINE is set, and it is not in the cache. {elsewhere}."
+    cause: BaseException | None = error
+    while cause is not None:
+        status = getattr(getattr(cause, "response", None), "status_code", None)
+        if status in (401, 403):
+            return (
+                f"it answers {status}. Log in with `hf auth login`, and accept the conditions on "
+                f"{constants.ENDPOINT}/datasets/{REPO} if there are any."
+            )
+        if status == 429:
+            return (
+                "too many requests (429). Log in with `hf auth login` to be allowed more, or run "
+                "`proactivebench download`, which needs few."
+            )
+        if status is not None:
+            break
+        cause = cause.__cause__
+    said = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {said.rstrip('.')}. Try again, or elsewhere: {elsewhere}."

@@ -1,0 +1,65 @@
+"""Train split: the conversations that the benchmark's authors offer for training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from proactivebench_tasks.data.hub import REPO, answers
+from proactivebench_tasks.errors import DataError
+
+COLUMNS = (
+    "prompt",
+    "ground_truth",
+    "proactive_actions",
+    "options",
+    "qwen_conf",
+    "qwen_delta",
+    "llava_conf",
+    "llava_delta",
+    "images",
+)
+ROWS = 26_879
+
+
+def load(folder: Path | None, required: bool) -> Any:
+    """The split as a ``datasets.Dataset`` with at least ``COLUMNS``.
+
+    From the parquet files ``train*.parquet`` in or beside ``folder``, else from the hub; not from
+    the hub if ``required``. Raises ``DataError`` when it cannot be had or lacks a column.
+    """
+    from datasets import load_dataset
+
+    if files := _parquet(folder) if folder else []:
+        where = str(files[0].parent)
+        try:
+            table = load_dataset("parquet", data_files=list(map(str, files)), split="train")
+        except Exception as error:  # pyarrow's and datasets' errors have no common base
+            raise DataError(f"the train split in {where} cannot be read: {error}") from error
+    elif required:
+        raise DataError(
+            f"there is no train*.parquet in {folder}, its folder `data`, or beside them; "
+            f"`hf download {REPO} --repo-type dataset --include 'data/*' --local-dir {folder}` "
+            "fetches them"
+        )
+    else:
+        where = f"hub:{REPO}"
+        with answers("the train split"):
+            try:
+                table = load_dataset(REPO, split="train")
+            except ValueError as error:  # how datasets says that its cache has nothing
+                raise OSError(str(error)) from error
+    if lacking := [name for name in COLUMNS if name not in table.column_names]:
+        raise DataError(
+            f"the train split of {where} lacks the column(s) {', '.join(lacking)}; it has "
+            f"{', '.join(table.column_names)}"
+        )
+    return table
+
+
+def _parquet(folder: Path) -> list[Path]:
+    """Train files of a data folder: in it, or, as on the hub, in ``data`` beside ``test``."""
+    for place in (folder, folder / "data", folder.parent / "data", folder.parent):
+        if found := sorted(place.glob("train*.parquet")):
+            return found
+    return []

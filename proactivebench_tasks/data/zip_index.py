@@ -1,0 +1,177 @@
+"""Directory: which pictures a zip archive holds and where, read once and kept as a small table.
+
+Reading the directory of 70,000 members takes zipfile a second, and over a network all of its bytes.
+The table is opened in a millisecond, looked up without loading it, and never written again: an
+archive that changes gets a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import stat
+import threading
+import unicodedata
+import zipfile
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from filelock import FileLock
+
+from proactivebench_tasks.config import cache_dir
+from proactivebench_tasks.errors import DataError
+
+#: Raised by one when the table changes shape, so that older ones are not read.
+_LAYOUT = 1
+
+_AMBIGUOUS = "is there more than once, with different contents"
+
+
+@dataclass(frozen=True)
+class Member:
+    """Where a member of an archive lies. Sizes in bytes; ``fault`` tells why it is unreadable."""
+
+    path: str
+    offset: int  # of its local header
+    packed: int
+    size: int
+    crc: int
+    method: int
+    fault: str | None = None
+
+
+class Directory:
+    """The members of one archive. Any number of threads and processes may share the file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._open = threading.local()
+
+    @classmethod
+    def of(
+        cls, archive: str, version: str, opened: Callable[[], AbstractContextManager[IO[bytes]]]
+    ) -> Directory:
+        """The directory of an archive, from the cache or else read through ``opened``.
+
+        ``version`` must change with the archive's content. Raises what zipfile raises.
+        """
+        digest = hashlib.sha256("\0".join([str(_LAYOUT), archive, version]).encode()).hexdigest()
+        file = cache_dir() / "directories" / f"{digest[:32]}.sqlite"
+        if not file.is_file():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{file}.lock"):
+                if not file.is_file():
+                    with opened() as stream:
+                        members, rejected = _members(stream)
+                    _write(file, members, rejected)
+        return cls(file)
+
+    def find(self, path: str) -> Member | None:
+        found = self._rows("SELECT * FROM member WHERE path = ?", normal(path))
+        return Member(*found[0]) if found else None
+
+    def among(self, paths: Collection[str]) -> list[Member]:
+        """The members that these paths (``normal`` ones) name; for many paths at once."""
+        rows = self._rows("SELECT * FROM member")
+        return [Member(*row) for row in rows if row[0] in paths]
+
+    def rejected(self) -> list[tuple[str, str]]:
+        """Member names that are no path below the data folder, with what is wrong with them."""
+        return self._rows("SELECT * FROM rejected")
+
+    def _rows(self, query: str, *values: str) -> list[Any]:
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise DataError(
+                f"{self._file} is damaged: {error}. Delete it; it is made again when needed"
+            ) from error
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        # SQLite connections survive neither another thread nor a fork.
+        if getattr(self._open, "pid", None) != os.getpid():
+            uri = f"{self._file.resolve().as_uri()}?mode=ro&immutable=1"
+            self._open.connection = sqlite3.connect(uri, uri=True)
+            self._open.pid = os.getpid()
+        return self._open.connection  # type: ignore[no-any-return]
+
+
+def _write(file: Path, members: list[Member], rejected: list[tuple[str, str]]) -> None:
+    draft = file.with_suffix(f".{os.getpid()}.tmp")
+    draft.unlink(missing_ok=True)
+    table = sqlite3.connect(draft)
+    try:
+        table.execute("PRAGMA journal_mode = OFF")
+        table.execute(
+            "CREATE TABLE member (path TEXT PRIMARY KEY, offset INT, packed INT, size INT, crc INT,"
+            " method INT, fault TEXT) WITHOUT ROWID"
+        )
+        table.execute("CREATE TABLE rejected (name TEXT, reason TEXT)")
+        table.executemany("INSERT INTO member VALUES (?, ?, ?, ?, ?, ?, ?)", map(astuple, members))
+        table.executemany("INSERT INTO rejected VALUES (?, ?)", rejected)
+        table.commit()
+    finally:
+        table.close()
+    draft.replace(file)  # whole or not at all
+
+
+def _members(stream: IO[bytes]) -> tuple[list[Member], list[tuple[str, str]]]:
+    members: dict[str, Member] = {}
+    rejected = []
+    with zipfile.ZipFile(stream) as archive:
+        for info in archive.infolist():
+            if info.is_dir():
+                continue
+            path = normal(_name(info))
+            parts = path.split("/")
+            if path.startswith("/") or ":" in parts[0]:
+                rejected.append((path, "is an absolute path"))
+            elif ".." in parts:
+                rejected.append((path, "climbs out of the data folder"))
+            else:
+                path = "/".join(part for part in parts if part not in ("", "."))
+                member = _member(path, info)
+                before = members.get(path)
+                if before and (before.crc, before.size) != (member.crc, member.size):
+                    member = replace(member, fault=_AMBIGUOUS)
+                elif before and before.fault:
+                    member = before
+                members[path] = member
+    return list(members.values()), rejected
+
+
+def _member(path: str, info: zipfile.ZipInfo) -> Member:
+    fault = None
+    if info.flag_bits & 0x1:
+        fault = "is encrypted"
+    elif stat.S_ISLNK(info.external_attr >> 16):
+        fault = "is a symbolic link"
+    return Member(
+        path=path,
+        offset=info.header_offset,
+        packed=info.compress_size,
+        size=info.file_size,
+        crc=info.CRC,
+        method=info.compress_type,
+        fault=fault,
+    )
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    """The member's name. Many tools write UTF-8 and do not set the flag that says so."""
+    if not info.flag_bits & 0x800:
+        try:
+            return info.filename.encode("cp437").decode("utf-8")
+        except UnicodeError:
+            pass
+    return info.filename
+
+
+def normal(path: str) -> str:
+    """One spelling for paths that mean the same: separators, and how letters are composed."""
+    return unicodedata.normalize("NFC", path.replace("\\", "/"))

@@ -1,0 +1,106 @@
+"""LocalJudge: a causal language model in this process, through transformers.
+
+The filter stage starts after the harness has freed the evaluated model, so there is room for it.
+Settings are those of the published evaluation: chat template with thinking on, sampling as the
+model's generation config says, up to 32768 tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from loguru import logger
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from proactivebench_tasks.errors import JudgeError
+from proactivebench_tasks.judge.base import Reply
+from proactivebench_tasks.judge.question import Question
+from proactivebench_tasks.judge.settings import OFFICIAL_MAX_TOKENS, JudgeSettings
+
+
+class LocalJudge:
+    """Loaded when it is first asked something. A batch holds questions of like length."""
+
+    comparable = True
+
+    def __init__(self, settings: JudgeSettings) -> None:
+        self._settings = settings
+        self._max_tokens = settings.max_tokens or OFFICIAL_MAX_TOKENS
+
+    @property
+    def identity(self) -> dict[str, object]:
+        return {
+            "kind": self._settings.kind.value,
+            "model": self._settings.model,
+            "max_tokens": self._max_tokens,
+        }
+
+    def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        texts = [self._chat(question) for question in questions]
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        self._model.eval()  # loaded here: that it cannot be is no fault of a batch
+        size = self._settings.batch_size
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            try:
+                replies = [Reply(raw) for raw in self._generate([texts[i] for i in batch])]
+            except (RuntimeError, ValueError) as error:  # out of memory, beyond the context
+                replies = [Reply(None, f"{type(error).__name__}: {error}")] * len(batch)
+            yield from zip(batch, replies, strict=True)
+
+    def _chat(self, question: Question) -> str:
+        return self._tokenizer.apply_chat_template(
+            question.messages, add_generation_prompt=True, tokenize=False, enable_thinking=True
+        )
+
+    @torch.inference_mode()
+    def _generate(self, texts: Sequence[str]) -> list[str]:
+        # The template has put the special tokens in place already.
+        inputs = self._tokenizer(
+            list(texts), padding=True, add_special_tokens=False, return_tensors="pt"
+        ).to(self._model.device)
+        outputs = self._model.generate(
+            input_ids=inputs["input_ids"],
+            attention_mask=inputs["attention_mask"],
+            max_new_tokens=self._max_tokens,
+            do_sample=True,
+            pad_token_id=self._tokenizer.pad_token_id,
+        )
+        return [self._text(row[inputs["input_ids"].shape[1] :].tolist()) for row in outputs]
+
+    def _text(self, tokens: list[int]) -> str:
+        """The text up to the end of turn. The end of thinking stays, special token or not."""
+        ends = self._ends
+        said = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
+        return self._tokenizer.decode(tokens[:said], skip_special_tokens=False).strip("\n")
+
+    @cached_property
+    def _ends(self) -> set[int | None]:
+        named = self._model.generation_config.eos_token_id
+        listed = named if isinstance(named, list) else [named]
+        return {*listed, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id} - {None}
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        tokenizer = self._load(AutoTokenizer, padding_side="left")
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        return tokenizer
+
+    @cached_property
+    def _model(self) -> Any:
+        device = self._settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        logger.info(f"loading the judge {self._settings.model} on {device}")
+        return self._load(AutoModelForCausalLM, dtype="auto").to(device)
+
+    def _load(self, kind: Any, **options: Any) -> Any:
+        try:
+            return kind.from_pretrained(self._settings.model, **options)
+        except (OSError, ValueError) as error:
+            raise JudgeError(
+                f"the judge {self._settings.model} cannot be loaded: {error} (PROACTIVEBENCH_"
+                "JUDGE_MODEL names a model of the Hugging Face hub, or a folder)"
+            ) from error

@@ -1,0 +1,85 @@
+"""ServerJudge: any server that speaks the OpenAI chat protocol.
+
+vLLM, SGLang, Ollama, ``transformers serve``, commercial ones. Sampling is left to the server, whose
+default is what the model's makers recommend, as in the published evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+
+from openai import AuthenticationError, NotFoundError, OpenAI, OpenAIError, PermissionDeniedError
+
+from proactivebench_tasks.judge.base import Reply
+from proactivebench_tasks.judge.question import Question, encodable
+from proactivebench_tasks.judge.settings import JudgeSettings
+
+#: Asking on is of no use after these: a wrong key, a wrong model name, a wrong address.
+_HOPELESS = (AuthenticationError, PermissionDeniedError, NotFoundError)
+
+
+class ServerJudge:
+    """The client waits and asks again by itself: on 408, 409, 429 and 5xx, timeouts and dropped
+    connections, and no sooner than a Retry-After says (one beyond two minutes is a failure)."""
+
+    comparable = True
+
+    def __init__(self, settings: JudgeSettings) -> None:
+        self._settings = settings
+        self._client = OpenAI(
+            base_url=settings.url,
+            api_key=settings.key or "none",  # the client insists on one
+            timeout=settings.timeout,
+            max_retries=settings.retries,
+        )
+        self._limit = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """The address is no part of it: a model may move."""
+        return {"kind": self._settings.kind.value, "model": self._settings.model, **self._limit}
+
+    def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """Replies in the order of their arrival.
+
+        Nobody is there when every one of the first ``concurrency`` questions fails, so the rest is
+        not asked.
+        """
+        pool = ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="judge")
+        answered, failed, hopeless = False, 0, ""
+        try:
+            pending = {pool.submit(self._reply, q): i for i, q in enumerate(questions)}
+            for future in as_completed(pending):
+                try:
+                    reply = future.result()
+                    answered = True
+                except CancelledError:
+                    reply = Reply(None, f"not asked, as none was answered: {hopeless}")
+                except Exception as error:
+                    reply = Reply(None, self._settings.redact(f"{type(error).__name__}: {error}"))
+                    failed += 1
+                    enough = isinstance(error, _HOPELESS) or failed >= self._settings.concurrency
+                    if enough and not answered and not hopeless:
+                        hopeless = reply.error or ""
+                        for other in pending:
+                            other.cancel()
+                yield pending[future], reply
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _reply(self, question: Question) -> Reply:
+        completion = self._client.chat.completions.create(  # type: ignore[call-overload]
+            model=self._settings.model, messages=question.messages, **self._limit
+        )
+        try:
+            choice = completion.choices[0]
+            content = choice.message.content or ""
+            if content.strip():
+                return Reply(encodable(content))
+        except (AttributeError, IndexError, TypeError):
+            raise OpenAIError(
+                f"the server's reply is no chat completion: {completion!r:.200}; does the URL end "
+                "in /v1?"
+            ) from None
+        return Reply(None, f"empty reply (finish_reason {choice.finish_reason})")

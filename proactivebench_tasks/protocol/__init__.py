@@ -1,0 +1,1 @@
+"""What the benchmark fixes: samples, wording, sample ids."""

@@ -1,0 +1,1 @@
+"""Many episodes at once, one turn of each a call."""

@@ -1,0 +1,94 @@
+"""Worked examples: other samples, solved as they should be, shown before the sample itself.
+
+The paper has them for two datasets. ROD: a correct suggestion drawn at random, then the category.
+MVP-N: suggestions until the informative view, then the category. The generic form, for all seven,
+is ours: at least one suggestion, on until the category counts, then the category.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+from proactivebench_tasks.environments.environment import derived_seed
+from proactivebench_tasks.environments.episode import Episode
+from proactivebench_tasks.errors import HarnessError
+from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.rollout import documents
+from proactivebench_tasks.rollout.documents import Document
+from proactivebench_tasks.transcripts.conversation import Exchange
+from proactivebench_tasks.transcripts.variant import Setting
+
+_IN_THE_PAPER = (Dataset.ROD, Dataset.MVPN)
+
+
+def choose(doc: Document, pool: Sequence[Document], setting: Setting) -> tuple[Exchange, ...]:
+    """``setting.icl`` worked examples for a document, from the others of its task.
+
+    None shares the document's id or answer. Which they are depends on the document and the seed
+    alone. Raises ``HarnessError`` when the setting asks for what the dataset does not have.
+    """
+    if not setting.icl:
+        return ()
+    dataset = Dataset.parse(doc["dataset"])
+    if dataset not in _IN_THE_PAPER and not setting.icl_generic:
+        having = " and ".join(d.value for d in _IN_THE_PAPER)
+        raise HarnessError(
+            f"icl: the paper has worked examples for {having}, not for {dataset.value}; "
+            "icl_generic: true makes them by a rule of ours"
+        )
+    rng = random.Random(derived_seed("icl", setting.seed, doc["dataset"], doc["id"]))
+    worked: list[Exchange] = []
+    candidates = (other for other in _shuffled(pool, rng) if _may_serve(other, doc))
+    solved = filter(
+        None, (_solved(documents.episode(o, setting), setting, rng) for o in candidates)
+    )
+    for _ in range(setting.icl):
+        if (exchanges := next(solved, None)) is None:
+            raise HarnessError(
+                f"icl: {setting.icl} examples asked for, but {dataset.value} has fewer samples "
+                f"with another answer than sample {doc['id']}; lower icl"
+            )
+        worked += [exchanges[0], exchanges[-1]] if setting.icl_ends_only else exchanges
+    return tuple(worked)
+
+
+def _may_serve(other: Document, doc: Document) -> bool:
+    return other["id"] != doc["id"] and other["answer"] != doc["answer"]
+
+
+def _shuffled(pool: Sequence[Document], rng: random.Random) -> Iterator[Document]:
+    """All documents in random order; reads no more of them than are taken."""
+    seen: set[int] = set()
+    while len(seen) < len(pool):
+        index = rng.randrange(len(pool))
+        if index not in seen:
+            seen.add(index)
+            yield pool[index]
+
+
+def _solved(episode: Episode, setting: Setting, rng: random.Random) -> list[Exchange]:
+    """An episode as it should go, turn by turn; nothing if it is too short to be solved so."""
+    exchanges = []
+    while not episode.done:
+        seen = episode.observe()
+        asked = bool(episode.turns)
+        enough = asked and bool(episode.correct_categories)
+        if episode.dataset is Dataset.MVPN:
+            enough = not episode.correct_suggestions
+        if enough or not episode.correct_suggestions:
+            said = answer = episode.sample.answer
+        else:
+            answer = rng.choice(episode.correct_suggestions)
+            said = f"{_thought(episode)} {answer}" if setting.cot else answer
+        exchanges.append(Exchange(seen.image, seen.crop, seen.text, said))
+        episode.step(answer)
+    return exchanges if episode.summary().correct_prediction else []
+
+
+def _thought(episode: Episode) -> str:
+    texts = episode.protocol.chain_of_thought
+    if episode.dataset not in texts:
+        having = ", ".join(dataset.value for dataset in texts)
+        raise HarnessError(f"cot: the protocol has a chain of thought for {having} only")
+    return texts[episode.dataset]

@@ -1,0 +1,1 @@
+"""What is written down of an episode, and what a task's YAML asked for."""

@@ -1,0 +1,65 @@
+"""Chance level: exact, and the same as playing every list of answers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from fakes import world
+
+from proactivebench_tasks.baselines import chance
+from proactivebench_tasks.environments.environment import Mode
+from proactivebench_tasks.environments.episode import Episode
+from proactivebench_tasks.protocol.protocol import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
+
+
+def by_playing(dataset: Dataset, sample: Sample, mode: Mode) -> tuple[Fraction, Fraction]:
+    """Probability of being solved and expected turns, by playing every path of answers."""
+
+    def from_here(answers: list[str]) -> tuple[Fraction, Fraction]:
+        episode = Episode(dataset, sample, BUILTIN, mode)
+        for answer in answers:
+            episode.step(answer)
+        if episode.done:
+            return Fraction(episode.summary().correct_prediction), Fraction(len(answers))
+        options = episode.observe().options
+        paths = [from_here([*answers, option]) for option in options]
+        return (
+            sum((p[0] for p in paths), Fraction()) / len(options),
+            sum((p[1] for p in paths), Fraction()) / len(options),
+        )
+
+    return from_here([])
+
+
+@pytest.mark.parametrize("mode", [Mode.NORMAL, Mode.REFERENCE])
+@pytest.mark.parametrize("dataset", list(Dataset))
+def test_chance_equals_playing_every_path(dataset: Dataset, mode: Mode) -> None:
+    for row in world.rows(dataset, list(range(4))):
+        sample = parse(dataset, row)
+        solved, turns = by_playing(dataset, sample, mode)
+        got = chance.of_sample(dataset, sample, mode)
+        assert got.acc == pytest.approx(100 * float(solved))
+        assert got.ps == pytest.approx(float(turns) - 1)
+
+
+def test_reference_chance_is_one_in_the_number_of_categories() -> None:
+    sample = parse(Dataset.ROD, world.rows(Dataset.ROD, [1])[0])
+    assert chance.of_sample(Dataset.ROD, sample, Mode.REFERENCE) == chance.Chance(25.0, 0.0)
+
+
+def test_random_mode_weighs_every_draw() -> None:
+    """ChangeIt, frame 0 of 2, one step: of the two drawn moves one leaves the video."""
+    row = world.rows(Dataset.CHANGEIT, [0, 1])[1]
+    assert (row["num_images"], row["step_size"], row["max_steps"]) == (3, 1, 2)
+    got = chance.of_sample(Dataset.CHANGEIT, parse(Dataset.CHANGEIT, row), Mode.RANDOM)
+    # 7 options: 1 right, 2 meaningless suggestions, of which half stay in the video; then again.
+    again = Fraction(2, 7) * Fraction(1, 2)
+    assert got.acc == pytest.approx(100 * float(Fraction(1, 7) * (1 + again)))
+    assert got.ps == pytest.approx(float(again))
+
+
+def test_the_mean_of_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        chance.mean([])

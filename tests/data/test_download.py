@@ -1,0 +1,308 @@
+"""Download: only what is needed, resumable, checked, and refused in time on a disk too small."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+import threading
+from collections import namedtuple
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fakes import hub_server, world
+from fakes.hub_server import HubServer, zipped
+from huggingface_hub import constants
+from typer.testing import CliRunner
+
+from proactivebench_tasks.cli import app as cli
+from proactivebench_tasks.data import download
+from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.data.hub import Hub
+from proactivebench_tasks.data.hub_store import downloads
+from proactivebench_tasks.data.store import DataFolder
+from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.protocol import protocol as protocols
+from proactivebench_tasks.protocol.protocol import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset
+
+ROD, COCO, QUICKDRAW = Dataset.ROD, Dataset.COCO, Dataset.QUICKDRAW
+SIZE = 1_000_000  # of an archive, about
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Three archives; ROD's pictures are in two of them."""
+    folder = world.make(tmp_path_factory.mktemp("official"), {d: list(range(6)) for d in Dataset})
+    files = {f"test/{d.jsonl}": (folder / d.jsonl).read_bytes() for d in Dataset}
+    files["test/a.zip"] = zipped(folder, ROD.value, padding=SIZE)
+    half = folder / "half"
+    (half / ROD.value).mkdir(parents=True)
+    for file in (folder / ROD.value).glob("5_*"):
+        shutil.copy(file, half / ROD.value)
+    files["test/b.zip"] = zipped(half, ROD.value, padding=SIZE)
+    files["test/rod.zip"] = zipped(folder, COCO.value, QUICKDRAW.value, padding=SIZE)
+    return files
+
+
+@pytest.fixture
+def hub(
+    files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[HubServer]:
+    with HubServer(dict(files)) as server:
+        hub_server.connect(monkeypatch, server, tmp_path / "hf")
+        monkeypatch.setattr(download, "PIECE", 100_000)
+        monkeypatch.setattr(protocols, "get", {"official": BUILTIN, "builtin": BUILTIN}.__getitem__)
+        yield server
+
+
+def get(folder: Path, *datasets: Dataset) -> list[str]:
+    found = download.download(Hub(), datasets or list(Dataset), folder, BUILTIN)
+    return [file.path for file in found]
+
+
+def sent(hub: HubServer, name: str) -> int:
+    return hub.sent[f"test/{name}"]
+
+
+@pytest.mark.parametrize(
+    ("datasets", "needed"),
+    [
+        ([ROD], ["a.zip", "b.zip"]),
+        ([COCO], ["rod.zip"]),
+        ([QUICKDRAW, COCO], ["rod.zip"]),
+        ([COCO, ROD], ["a.zip", "b.zip", "rod.zip"]),
+    ],
+)
+def test_only_archives_that_hold_pictures_of_the_datasets_are_fetched(
+    hub: HubServer, tmp_path: Path, datasets: list[Dataset], needed: list[str]
+) -> None:
+    folder = tmp_path / "data"
+    assert get(folder, *datasets) == needed
+    assert sorted(path.name for path in folder.glob("*.zip")) == needed
+    assert sorted(path.name for path in folder.glob("*.jsonl")) == sorted(d.jsonl for d in datasets)
+    for name in needed:
+        assert (folder / name).read_bytes() == hub.files[f"test/{name}"]
+    assert not list(folder.glob("*.part"))
+
+
+def test_archive_that_holds_only_pictures_that_are_never_shown_is_not_needed(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    """Of the samples that do not count, that is."""
+    few = replace(BUILTIN, sample_ids=dict.fromkeys(Dataset, frozenset({1})))
+    found = download.download(Hub(), [ROD], tmp_path / "data", few)
+    assert [file.path for file in found] == ["a.zip"]
+
+
+def test_second_download_fetches_nothing(hub: HubServer, tmp_path: Path) -> None:
+    get(tmp_path / "data", ROD)
+    before = hub.archive_bytes_sent
+    get(tmp_path / "data", ROD)
+    assert hub.archive_bytes_sent == before
+
+
+def test_download_goes_on_where_it_was_cut(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    monkeypatch.setattr(download, "AT_ONCE", 1)  # so that the pieces are asked for in order
+    Hub().listing  # noqa: B018
+    download.archives(Hub(), [ROD], BUILTIN)
+    before = sent(hub, "a.zip")
+    # The fourth piece and all that follow are cut, again and again.
+    content = hub.files["test/a.zip"]
+    served = iter(range(1000))
+    real = hub.trouble
+
+    def trouble(path: str) -> hub_server.Trouble | None:
+        if path.endswith("/cdn/test/a.zip") and next(served) >= 3:
+            return hub_server.Trouble("", 1, after=5000)
+        return real(path)
+
+    hub.trouble = trouble  # type: ignore[method-assign]
+    with pytest.raises(DataError, match=r"a\.zip"):
+        get(folder, ROD)
+    (part,) = folder.glob("a.zip.*.part")
+    kept = part.stat().st_size
+    assert 0 < kept < len(content)
+    assert content.startswith(part.read_bytes())
+
+    hub.trouble = real  # type: ignore[method-assign]
+    before = sent(hub, "a.zip")
+    get(folder, ROD)
+    assert (folder / "a.zip").read_bytes() == content
+    assert sent(hub, "a.zip") - before == len(content) - kept
+
+
+def test_passing_trouble_is_waited_for(hub: HubServer, tmp_path: Path) -> None:
+    hub.cut("/cdn/test/a.zip", after=3000, times=3)
+    hub.fail("a.zip", 503, times=2)
+    hub.fail("b.zip", 429, times=2)
+    get(tmp_path / "data", ROD)
+    assert (tmp_path / "data" / "a.zip").read_bytes() == hub.files["test/a.zip"]
+
+
+def test_disk_that_is_too_small_is_refused_with_figures(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 1_500_000))
+    with pytest.raises(DataError) as error:
+        get(tmp_path / "data", ROD)
+    for part in ("0.0015 GB free", "0.0020 GB", "a.zip", "b.zip", "--data-dir"):
+        assert part in str(error.value), str(error.value)
+    assert not list((tmp_path / "data").glob("*.zip*"))
+
+
+def test_what_is_there_counts_for_the_room_that_is_needed(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get(tmp_path / "data", ROD)
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 10))
+    get(tmp_path / "data", ROD)
+
+
+def test_full_disk_keeps_what_was_fetched_and_says_so(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> Iterator[bytes]:
+        yield hub.files["test/a.zip"][:1000]
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(download, "_pieces", full)
+    with pytest.raises(DataError, match=r"No space left on device.*run the same command again"):
+        get(tmp_path / "data", ROD)
+    (part,) = (tmp_path / "data").glob("*.part")
+    assert part.stat().st_size == 1000
+
+
+def test_damaged_part_is_found_by_its_checksum_and_deleted(hub: HubServer, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (file,) = (f for f in Hub().listing.files if f.path == "a.zip")
+    part = folder / f"a.zip.{file.etag[:8]}.part"
+    part.write_bytes(random.Random(0).randbytes(1000))
+    with pytest.raises(DataError, match=r"a\.zip came out wrong.*SHA-256.*run the command again"):
+        get(folder, ROD)
+    assert not list(folder.glob("a.zip*"))
+    get(folder, ROD)
+    assert (folder / "a.zip").read_bytes() == hub.files["test/a.zip"]
+
+
+def test_archive_of_another_size_is_fetched_anew(hub: HubServer, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "a.zip").write_bytes(b"cut short")
+    get(folder, ROD)
+    assert (folder / "a.zip").read_bytes() == hub.files["test/a.zip"]
+
+
+def test_two_downloads_at_once_fetch_once(hub: HubServer, tmp_path: Path) -> None:
+    download.archives(Hub(), [ROD], BUILTIN)
+    before = hub.archive_bytes_sent
+    results: list[list[str]] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(get(tmp_path / "data", ROD)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert results == [["a.zip", "b.zip"]] * 2
+    sizes = sum(len(hub.files[f"test/{name}"]) for name in ("a.zip", "b.zip"))
+    assert hub.archive_bytes_sent - before == sizes
+
+
+def test_nothing_is_written_outside_the_folder(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = (f for f in Hub().listing.files if f.path == "a.zip")
+    monkeypatch.setattr(download, "archives", lambda *_: [replace(file, path="../escape.zip")])
+    with pytest.raises(DataError, match="outside"):
+        get(tmp_path / "data", ROD)
+    assert not (tmp_path / "escape.zip").exists()
+
+
+# The command
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli.app, ["download", *arguments])
+    return result.exit_code, result.output
+
+
+def test_command_fetches_to_a_folder_that_the_tasks_can_use(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    code, said = run("--datasets", "rod,coco", "--data-dir", str(folder))
+    assert code == 0, said
+    assert all(part in said for part in ("a.zip", "rod.zip", "CC BY-NC", sources.DATA_DIR))
+    assert (DataFolder(folder).read(f"{ROD.value}/1_0.png") or b"").startswith(b"\x89PNG")
+    monkeypatch.setenv(sources.DATA_DIR, str(folder))
+    assert Path(sources.rod).is_file()
+
+
+def test_command_without_a_folder_fetches_to_where_runs_look(hub: HubServer) -> None:
+    code, said = run("--datasets", "coco")
+    assert code == 0, said
+    assert (downloads() / "rod.zip").is_file()
+    before = hub.archive_bytes_sent
+    data = sources.Source.OFFICIAL.data
+    assert data.read(f"{COCO.value}/0.png")
+    assert CliRunner().invoke(cli.app, ["verify", "--datasets", "coco"]).exit_code == 0
+    assert hub.archive_bytes_sent == before
+
+
+def test_command_fetches_to_the_folder_that_is_set(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(sources.DATA_DIR, str(tmp_path / "data"))
+    assert run("--datasets", "coco")[0] == 0
+    assert (tmp_path / "data" / "rod.zip").is_file()
+
+
+def test_command_names_an_unknown_dataset(hub: HubServer) -> None:
+    code, said = run("--datasets", "rod,moon")
+    assert code == 2
+    assert "'moon'" in said
+    assert "quickdraw" in said
+
+
+def test_command_offline_explains(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    code, said = run("--datasets", "rod")
+    assert code == 2
+    assert "HF_HUB_OFFLINE" in said
+
+
+def test_interrupted_command_leaves_a_part_that_is_right(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = download._pieces
+
+    def interrupted(*args: object) -> Iterator[bytes]:
+        pieces = real(*args)  # type: ignore[arg-type]
+        yield next(pieces)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(download, "_pieces", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        get(tmp_path / "data", ROD)
+    (part,) = (tmp_path / "data").glob("*.part")
+    assert hub.files["test/a.zip"].startswith(part.read_bytes())
+    assert part.stat().st_size == 100_000
+
+
+def test_imports_of_the_command_are_light() -> None:
+    code = (
+        "import sys, proactivebench_tasks.cli.app; print({'torch', 'datasets'} & set(sys.modules))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "set()\n"

@@ -1,0 +1,473 @@
+"""The official data on the hub, by the real client against a stand-in of the hub's HTTP API."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from fakes import hub_server, world
+from fakes.hub_server import HubServer, zipped
+from fakes.probe import ALL, Lab, Probe, sample_id
+from huggingface_hub import constants
+from loguru import logger
+
+from proactivebench_tasks.data import hub_store as remote
+from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.data.hub import Hub
+from proactivebench_tasks.data.hub_store import RemoteData
+from proactivebench_tasks.data.store import Data, DataFolder
+from proactivebench_tasks.demo import DATA as DEMO_DATA
+from proactivebench_tasks.environments.reachable import pictures
+from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.protocol.samples import Dataset
+
+QUICKDRAW, ROD, COCO = Dataset.QUICKDRAW, Dataset.ROD, Dataset.COCO
+PICTURE = f"{ROD.value}/1_0.png"
+COUNT = 14
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder in the official layout."""
+    ids = {d: [sample_id(number, d) for number in range(COUNT)] for d in Dataset}
+    return world.make(tmp_path_factory.mktemp("official"), ids)
+
+
+@pytest.fixture(scope="module")
+def files(folder: Path) -> dict[str, bytes]:
+    """It as the hub has it. The names of the archives tell nothing, and one holds two datasets."""
+    held = {
+        "images_0.zip": [Dataset.VSOD, Dataset.MVPN],
+        "extra.zip": [ROD],
+        "rod.zip": [QUICKDRAW],
+        "a b+ü.zip": [Dataset.IMAGENETC],
+        "more/x.zip": [Dataset.CHANGEIT],
+        "z.zip": [COCO],
+    }
+    files = {f"test/{d.jsonl}": (folder / d.jsonl).read_bytes() for d in Dataset}
+    for name, datasets in held.items():
+        names = [dataset.value for dataset in datasets]
+        files[f"test/{name}"] = zipped(folder, *names, padding=3_000_000)
+    return files
+
+
+@pytest.fixture
+def hub(
+    files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[HubServer]:
+    with HubServer(dict(files)) as server:
+        hub_server.connect(monkeypatch, server, tmp_path / "hf")
+        yield server
+
+
+@pytest.fixture
+def log() -> Iterator[list[str]]:
+    lines: list[str] = []
+    sink = logger.add(lambda message: lines.append(str(message)), format="{level} {message}")
+    yield lines
+    logger.remove(sink)
+
+
+def data() -> RemoteData:
+    """As a new process would see it."""
+    return RemoteData(Hub())
+
+
+def archive_requests(hub: HubServer) -> int:
+    return sum("/cdn/" in line and line.endswith(".zip") for line in hub.requests)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: HubServer) -> Lab:
+    lab = Lab(tmp_path, monkeypatch)
+    monkeypatch.delenv("PROACTIVEBENCH_DATA_DIR")
+    return lab
+
+
+# A first number
+
+
+def test_first_number_needs_no_setup_and_little_of_the_archive(lab: Lab, hub: HubServer) -> None:
+    outcome = lab.evaluate(Probe(4), ALL[QUICKDRAW], limit=8)
+    assert len(outcome.transcripts[ALL[QUICKDRAW]]) == 8
+    assert not outcome.failed(ALL[QUICKDRAW])
+    total = sum(len(content) for name, content in hub.files.items() if name.endswith(".zip"))
+    assert hub.sent["test/rod.zip"] < 0.05 * len(hub.files["test/rod.zip"])
+    assert hub.archive_bytes_sent < 0.05 * total
+
+
+def test_second_run_reads_nothing_of_the_archives(lab: Lab, hub: HubServer) -> None:
+    first = lab.evaluate(Probe(4), ALL[QUICKDRAW], limit=8)
+    sources._hub.cache_clear()
+    before = archive_requests(hub)
+    second = lab.evaluate(Probe(4), ALL[QUICKDRAW], limit=8)
+    assert second.transcripts == first.transcripts
+    assert archive_requests(hub) == before
+
+
+def test_a_picture_is_one_range_request(hub: HubServer) -> None:
+    source = data()
+    source.read(PICTURE)
+    before = archive_requests(hub)
+    source.read(f"{ROD.value}/2_1.png")
+    assert archive_requests(hub) == before + 1
+
+
+def test_archives_are_found_by_what_they_hold(hub: HubServer, folder: Path) -> None:
+    source = data()
+    for dataset in Dataset:
+        for file in (folder / dataset.value).iterdir():
+            path = f"{dataset.value}/{file.name}"
+            assert source.read(path) == file.read_bytes()
+    assert source.read("ROD/none.png") is None
+    assert "extra.zip" in source.missing("ROD/none.png")
+
+
+def test_listing_that_comes_in_pages_is_read_whole(hub: HubServer) -> None:
+    hub.page = 2
+    assert len(data().archives.all) == 6
+
+
+# The same from everywhere
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The demo's content as the hub would have it."""
+    test = DEMO_DATA / "test"
+    files = {f"test/{d.jsonl}": (test / d.jsonl).read_bytes() for d in Dataset}
+    for number, dataset in enumerate(Dataset):
+        files[f"test/{number}.zip"] = zipped(test, dataset.value)
+    return files
+
+
+def as_zips(files: dict[str, bytes], folder: Path) -> Path:
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name.removeprefix("test/")).write_bytes(content)
+    return folder
+
+
+def test_demo_is_the_same_from_folder_zips_and_hub(
+    demo: dict[str, bytes], hub: HubServer, tmp_path: Path
+) -> None:
+    hub.files |= demo
+    folder = DataFolder(DEMO_DATA / "test")
+    others: list[Data] = [DataFolder(as_zips(demo, tmp_path / "zips")), data()]
+    count = 0
+    for dataset in Dataset:
+        for _, _, sample in sources.read(folder.rows(dataset), dataset):
+            for path in pictures(dataset, sample):
+                content = folder.read(path)
+                assert content is not None
+                assert all(other.read(path) == content for other in others)
+                count += 1
+    assert count > 300
+
+
+@pytest.mark.slow
+def test_transcripts_are_the_same_from_folder_zips_and_hub(
+    demo: dict[str, bytes], hub: HubServer, lab: Lab, tmp_path: Path
+) -> None:
+    from fakes.probe import task_manager, transcript
+    from lmms_eval import evaluator
+
+    hub.files |= demo
+    seen = []
+    for place in (DEMO_DATA / "test", as_zips(demo, tmp_path / "zips"), None):
+        if place:
+            lab.monkeypatch.setenv("PROACTIVEBENCH_DATA_DIR", str(place))
+        else:
+            lab.monkeypatch.delenv("PROACTIVEBENCH_DATA_DIR")
+        results = evaluator.simple_evaluate(
+            model="proactivebench_baseline",
+            model_args="policy=random",
+            tasks=list(ALL.values()),
+            task_manager=task_manager(),
+            bootstrap_iters=0,
+        )
+        seen.append(
+            {t: [transcript(row) for row in rows] for t, rows in results["samples"].items()}
+        )
+    assert seen[0] == seen[1] == seen[2]
+    assert hub.archive_bytes_sent > 0
+
+
+def test_download_is_read_before_the_hub(hub: HubServer, folder: Path) -> None:
+    remote.downloads().mkdir(parents=True)
+    (remote.downloads() / "any.zip").write_bytes(hub.files["test/extra.zip"])
+    (remote.downloads() / ROD.jsonl).write_bytes(hub.files[f"test/{ROD.jsonl}"])
+    source = data()
+    assert source.rows(ROD).parent == remote.downloads()
+    assert source.read(PICTURE) == (folder / PICTURE).read_bytes()
+    assert hub.requests == []
+
+
+def test_archive_in_the_hugging_face_cache_is_read_there(hub: HubServer, folder: Path) -> None:
+    import huggingface_hub
+
+    huggingface_hub.hf_hub_download(hub_server.REPO, "test/extra.zip", repo_type="dataset")
+    source = data()
+    source.rows(ROD)
+    before = archive_requests(hub)
+    assert source.read(PICTURE) == (folder / PICTURE).read_bytes()
+    assert archive_requests(hub) == before
+
+
+def test_readme_that_describes_train_alone_does_not_disturb(lab: Lab, hub: HubServer) -> None:
+    """The real repository's README has ``dataset_info`` for train only; here it lies beside the
+    test rows, too."""
+    assert b"- name: train" in hub.files["README.md"]
+    rows = data().rows(ROD)
+    (rows.parent / "README.md").write_bytes(hub.files["README.md"])
+    (rows.parent.parent / "README.md").write_bytes(hub.files["README.md"])
+    outcome = lab.evaluate(Probe(4), ALL[ROD], limit=2)
+    assert len(outcome.transcripts[ALL[ROD]]) == 2
+
+
+# Trouble
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+@pytest.mark.parametrize("part", ["/api/datasets", "/tree/", ".jsonl", ".zip"])
+def test_trouble_that_passes_is_waited_for(
+    hub: HubServer, folder: Path, status: int, part: str
+) -> None:
+    hub.fail(part, status, times=2)
+    source = data()
+    assert source.rows(ROD).read_bytes() == (folder / ROD.jsonl).read_bytes()
+    assert source.read(PICTURE) == (folder / PICTURE).read_bytes()
+    assert hub.pauses
+
+
+def test_retry_after_is_kept(hub: HubServer, folder: Path) -> None:
+    source = data()
+    source.archives  # noqa: B018
+    hub.fail(".zip", 429, Retry_After="17")
+    assert source.read(PICTURE) == (folder / PICTURE).read_bytes()
+    assert hub.pauses == [18.0]  # huggingface_hub adds one
+
+
+def test_cut_transfer_is_repeated(hub: HubServer, folder: Path) -> None:
+    source = data()
+    hub.cut("/cdn/test/extra.zip", after=10, times=2)
+    assert source.read(PICTURE) == (folder / PICTURE).read_bytes()
+    hub.cut("/cdn/test/extra.zip", after=10)
+    assert source.read(f"{ROD.value}/2_1.png") == (folder / ROD.value / "2_1.png").read_bytes()
+
+
+def test_answer_that_ignores_the_range_is_an_error(hub: HubServer) -> None:
+    source = data()
+    source.archives  # noqa: B018
+    hub.ranges = False
+    with pytest.raises(DataError, match="drops range requests"):
+        source.read(PICTURE)
+
+
+def test_trouble_that_lasts_is_an_error_that_says_what_to_do(hub: HubServer) -> None:
+    source = data()
+    source.archives  # noqa: B018
+    hub.fail(".zip", 503, times=99)
+    with pytest.raises(DataError, match=r"extra\.zip.*503.*proactivebench download"):
+        source.read(PICTURE)
+
+
+def test_rate_limit_that_lasts_advises_to_log_in(hub: HubServer) -> None:
+    hub.fail("/api/", 429, times=99)
+    with pytest.raises(DataError, match=r"\(429\).*hf auth login"):
+        data().rows(ROD)
+
+
+def test_archive_that_cannot_be_asked_hides_no_other(hub: HubServer, folder: Path) -> None:
+    hub.fail("images_0.zip", 404, times=99)
+    source = data()
+    assert source.read(PICTURE) == (folder / PICTURE).read_bytes()
+    with pytest.raises(DataError, match=r"images_0\.zip"):
+        source.read(f"{Dataset.VSOD.value}/1_0000.png")
+
+
+def test_private_dataset_advises_to_log_in(hub: HubServer) -> None:
+    hub.token = "hf_secret"
+    with pytest.raises(DataError, match=r"401.*hf auth login") as error:
+        data().rows(ROD)
+    assert "secret" not in str(error.value)
+
+
+def test_token_is_sent_to_the_hub_and_not_to_the_cdn(
+    hub: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.token = "hf_secret"
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    source = data()
+    assert source.read(PICTURE) == (folder / PICTURE).read_bytes()
+    assert "hf_secret" not in hub.cdn_tokens
+
+
+def test_damaged_member_is_an_error_and_is_not_kept(
+    hub: HubServer, folder: Path, own_cache: Path
+) -> None:
+    content = hub.files["test/extra.zip"]
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        at = archive.getinfo(PICTURE).header_offset + 30 + len(PICTURE) + 10
+    hub.files["test/extra.zip"] = content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :]
+    with pytest.raises(DataError, match=r"extra\.zip.*is damaged"):
+        data().read(PICTURE)
+    assert not [f for f in (own_cache / "frames").rglob("*") if f.suffix != ".lock" and f.is_file()]
+
+
+def test_new_commit_is_read_anew(hub: HubServer, folder: Path) -> None:
+    assert data().read(PICTURE) == (folder / PICTURE).read_bytes()
+    changed = folder / ROD.value / "2_1.png"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(PICTURE, changed.read_bytes())
+    hub.files["test/extra.zip"] = buffer.getvalue() + bytes(0)
+    hub.commit = "beef" + "0" * 36
+    assert data().read(PICTURE) == changed.read_bytes()
+
+
+# Offline
+
+
+def test_offline_without_anything_explains_what_to_fetch_and_how(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(DataError) as error:
+        data().rows(ROD)
+    for part in (ROD.jsonl, "HF_HUB_OFFLINE", "proactivebench download", "PROACTIVEBENCH_DATA_DIR"):
+        assert part in str(error.value)
+    assert hub.requests == []
+
+
+def test_offline_what_was_read_before_is_there(
+    hub: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = data()
+    source.rows(ROD)
+    source.read(PICTURE)
+    before = list(hub.requests)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    source = data()
+    assert source.rows(ROD).read_bytes() == (folder / ROD.jsonl).read_bytes()
+    assert source.read(PICTURE) == (folder / PICTURE).read_bytes()
+    with pytest.raises(DataError, match=r"extra\.zip.*HF_HUB_OFFLINE.*proactivebench download"):
+        source.read(f"{ROD.value}/2_1.png")
+    assert hub.requests == before
+
+
+def test_hub_that_cannot_be_reached_is_survived_with_what_is_known(
+    hub: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch, log: list[str]
+) -> None:
+    source = data()
+    source.rows(ROD)
+    source.read(PICTURE)
+    hub.fail("/api/", 503, times=99)
+    source = data()
+    assert source.rows(ROD).is_file()
+    assert source.read(PICTURE) == (folder / PICTURE).read_bytes()
+    assert any("WARNING" in line and hub.commit[:8] in line for line in log)
+
+
+# Much over the network
+
+
+def test_reading_much_of_an_archive_is_warned_of_once(
+    hub: HubServer, log: list[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.setattr(remote, "REMOTE_SHARE", 0.0003)
+    source = data()
+    for file in sorted((folder / ROD.value).iterdir()):
+        source.read(f"{ROD.value}/{file.name}")
+    (line,) = [line for line in log if "picture by picture" in line]
+    assert all(part in line for part in ("WARNING", "extra.zip", "proactivebench download"))
+
+
+def test_run_that_could_read_much_is_announced_when_it_is_prepared(
+    lab: Lab, log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "REMOTE_SHARE", 0.0003)
+    _ = sources.rod
+    (line,) = [line for line in log if "without --limit" in line]
+    assert all(part in line for part in ("extra.zip", "proactivebench download --datasets rod"))
+
+
+def test_little_is_not_announced(lab: Lab, log: list[str]) -> None:
+    _ = sources.rod
+    assert not [line for line in log if "without --limit" in line]
+
+
+# Several at once
+
+
+def test_threads_fetch_a_picture_once(hub: HubServer, folder: Path) -> None:
+    source = data()
+    with ThreadPoolExecutor(8) as pool:
+        contents = list(pool.map(source.read, [PICTURE] * 16))
+    assert contents == [(folder / PICTURE).read_bytes()] * 16
+    assert sum(line.endswith("/cdn/test/extra.zip") for line in hub.requests) == 4
+
+
+_READER = """
+import sys
+from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.data.suite import Source
+data = Source.OFFICIAL.data
+print(len(data.rows(Dataset.ROD).read_bytes()), len(data.read(sys.argv[1])))
+"""
+
+
+def test_processes_started_at_once_on_an_empty_cache_fetch_once(
+    hub: HubServer, folder: Path, tmp_path: Path, own_cache: Path
+) -> None:
+    environment = os.environ | {
+        "HF_ENDPOINT": hub.url,
+        "HF_HOME": str(tmp_path / "home"),
+        "PROACTIVEBENCH_CACHE": str(own_cache),
+    }
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", _READER, PICTURE],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=120)[0] for process in started]
+    sizes = [(folder / ROD.jsonl).stat().st_size, (folder / PICTURE).stat().st_size]
+    assert said == [f"{sizes[0]} {sizes[1]}\n"] * 2
+    fetched = [line for line in hub.requests if "/cdn/" in line]
+    assert sum(line.endswith(ROD.jsonl) for line in fetched) == 1
+    assert sum(line.endswith("extra.zip") for line in fetched) == 4  # three for its directory
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_workers_read_on(hub: HubServer, folder: Path) -> None:
+    source = data()
+    source.read(PICTURE)
+    paths = [f"{ROD.value}/{file.name}" for file in sorted((folder / ROD.value).iterdir())][:12]
+    expected = [(folder / path).read_bytes() for path in paths]
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if [source.read(path) for path in paths] == expected else 1)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+
+
+def test_listing_is_json_that_another_process_reads(hub: HubServer, own_cache: Path) -> None:
+    data().rows(ROD)
+    saved = json.loads((own_cache / "hub.json").read_text())
+    assert saved["commit"] == hub.commit
+    assert {file["path"] for file in saved["files"]} >= {"extra.zip", "more/x.zip", ROD.jsonl}

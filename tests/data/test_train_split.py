@@ -1,0 +1,140 @@
+"""The train split: from local parquet, or from the hub with the real ``datasets``."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import datasets
+import pytest
+from fakes.hub_server import HubServer
+from PIL import Image
+from typer.testing import CliRunner
+
+from proactivebench_tasks.cli import app as cli
+from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.data.train_split import COLUMNS
+from proactivebench_tasks.errors import DataError
+
+HUB_NAME = "data/train-00000-of-00001.parquet"
+
+
+@pytest.fixture(autouse=True)
+def own_cache_of_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
+    monkeypatch.delenv(sources.DATA_DIR, raising=False)
+
+
+def table(rows: int = 2, without: str = "") -> bytes:
+    features = {
+        "prompt": datasets.Value("string"),
+        "ground_truth": datasets.Value("string"),
+        "proactive_actions": datasets.List(datasets.Value("string")),
+        "options": datasets.List(datasets.Value("string")),
+        "qwen_conf": datasets.Value("float64"),
+        "qwen_delta": datasets.Value("float64"),
+        "llava_conf": datasets.Value("float64"),
+        "llava_delta": datasets.Value("float64"),
+        "images": datasets.List(datasets.Image()),
+    }
+    values = {
+        "prompt": ["What is it?"] * rows,
+        "ground_truth": ["A cup."] * rows,
+        "proactive_actions": [["Rewind the video."]] * rows,
+        "options": [["Rewind the video.", "I cannot tell."]] * rows,
+        "qwen_conf": [0.5] * rows,
+        "qwen_delta": [0.1] * rows,
+        "llava_conf": [0.25] * rows,
+        "llava_delta": [-0.1] * rows,
+        "images": [[Image.new("RGB", (4, 4), (i, 2, 3))] * 2 for i in range(rows)],
+    }
+    for each in (features, values):
+        each.pop(without, None)
+    buffer = io.BytesIO()
+    whole = datasets.Dataset.from_dict(values, features=datasets.Features(features))
+    whole.to_parquet(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("place", ["train.parquet", HUB_NAME, f"../{HUB_NAME}"])
+def test_parquet_in_or_beside_the_data_folder_is_read(tmp_path: Path, place: str) -> None:
+    folder = tmp_path / "repository" / "test"
+    file = folder / place
+    folder.mkdir(parents=True)
+    file.resolve().parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(table())
+    split = sources.train(folder)
+    assert tuple(split.column_names) == COLUMNS
+    assert len(split) == 2
+    assert split[1]["images"][0].getpixel((0, 0)) == (1, 2, 3)
+
+
+def test_several_files_are_one_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2):
+        (tmp_path / f"train-0000{number}-of-00002.parquet").write_bytes(table())
+    monkeypatch.setenv(sources.DATA_DIR, str(tmp_path))
+    assert len(sources.train()) == 4
+
+
+def test_lacking_column_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.parquet").write_bytes(table(without="qwen_delta"))
+    with pytest.raises(DataError, match=r"lacks the column\(s\) qwen_delta; it has prompt, "):
+        sources.train(tmp_path)
+
+
+def test_damaged_parquet_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.parquet").write_bytes(b"no parquet")
+    with pytest.raises(DataError, match=str(tmp_path)):
+        sources.train(tmp_path)
+
+
+def test_folder_that_is_named_and_has_none_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no train\*\.parquet in .*hf download"):
+        sources.train(tmp_path)
+
+
+def test_command_shows_columns_and_writes_a_file(tmp_path: Path) -> None:
+    (tmp_path / "train.parquet").write_bytes(table())
+    output = tmp_path / "out.parquet"
+    arguments = ["train-data", "--data-dir", str(tmp_path), "--output", str(output)]
+    result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "2 rows" in result.output
+    assert all(name in result.output for name in COLUMNS)
+    written = datasets.load_dataset("parquet", data_files=str(output), split="train")
+    assert written[1]["images"][1].size == (4, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", ["online", "offline"])
+def test_hub_is_read_with_its_test_folder_beside(
+    tmp_path: Path, own_cache: Path, state: str
+) -> None:
+    files = {HUB_NAME: table(), "test/x.jsonl": b'{"id": "no train row"}\n', "test/a.zip": b"PK"}
+    with HubServer(files) as hub:
+        environment = os.environ | {
+            "HF_ENDPOINT": hub.url,
+            "HF_HOME": str(tmp_path / "home"),
+            "PROACTIVEBENCH_CACHE": str(own_cache),
+            "HF_HUB_OFFLINE": "1" if state == "offline" else "0",
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "typer",
+            "proactivebench_tasks.cli.app",
+            "run",
+            "train-data",
+        ]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        if state == "offline":
+            assert run.returncode == 2
+            assert "HF_HUB_OFFLINE" in run.stderr
+            assert hub.requests == []
+        else:
+            assert run.returncode == 0, run.stderr
+            assert run.stdout.startswith("2 rows")
+            assert hub.sent["test/a.zip"] == hub.sent["test/x.jsonl"] == 0

@@ -1,0 +1,1 @@
+"""Doubles that the tests share: models, servers, worlds of data."""

@@ -1,0 +1,248 @@
+"""Open-ended generation from the task's name to its metrics, through the harness."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import datasets
+import pytest
+from fakes import probe
+from fakes.judge_server import Act, JudgeServer
+from lmms_eval import evaluator
+from lmms_eval.tasks import TaskManager
+
+from proactivebench_tasks import hooks
+from proactivebench_tasks.baselines.model import Baseline
+from proactivebench_tasks.baselines.policies import OPEN_ENDED
+from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.data.suite import Source
+from proactivebench_tasks.environments.environment import derived_seed
+from proactivebench_tasks.errors import JudgeError
+from proactivebench_tasks.plugin import TASKS
+from proactivebench_tasks.protocol.protocol import split_answers
+from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.rollout import documents
+from proactivebench_tasks.transcripts.variant import Setting
+
+DEMO = [f"proactivedemo_oeg_{dataset.task}" for dataset in Dataset]
+
+
+@pytest.fixture(autouse=True)
+def own_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in os.environ:
+        if name.startswith(("PROACTIVEBENCH_JUDGE", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "hf"))
+
+
+def evaluate(model: Any, *tasks: str, **kwargs: Any) -> dict[str, Any]:
+    return evaluator.simple_evaluate(
+        model=model,
+        tasks=list(tasks),
+        task_manager=TaskManager(include_path=str(TASKS), include_defaults=False),
+        cli_args=SimpleNamespace(process_with_media=False, agentic_trace_mode="basic"),
+        bootstrap_iters=0,
+        **kwargs,
+    )
+
+
+def predicted(policy: str, seed: int, dataset: Dataset) -> dict[str, float]:
+    """The metrics of a baseline, by what it says alone: word for word an answer, or not."""
+    lines = sources.prepared(Source.DEMO, dataset).read_text("utf-8").splitlines()
+    count: Counter[str] = Counter()
+    for line in lines:
+        episode = documents.episode(json.loads(line), Setting(open_ended=True))
+        chance = random.Random(derived_seed(seed, dataset.value, episode.sample.id, 0))
+        text = OPEN_ENDED[policy](episode, chance)
+        answers = split_answers(episode.environment.open_ended_answers())
+        marks = [text in (f"{answer}.", f"It is {answer}.") for answer in answers]
+        leading = episode.environment.open_ended_suggestions
+        count["ps"] += any(marks[:leading])
+        count["acc"] += any(marks[leading:])
+        count["agg"] += any(marks)
+    return {name: 100 * count[name] / len(lines) for name in ("acc", "ps", "agg")}
+
+
+@pytest.mark.parametrize("policy", OPEN_ENDED)
+def test_baselines_score_what_their_text_says(policy: str) -> None:
+    found = evaluate(Baseline(policy, seed=3), *DEMO)["results"]
+    for dataset, task in zip(Dataset, DEMO, strict=True):
+        metrics = {name: found[task][f"{name},none"] for name in ("acc", "ps", "agg")}
+        assert metrics == pytest.approx(predicted(policy, 3, dataset)), task
+        assert found[task]["unscored,none"] == found[task]["failed,none"] == 0
+
+
+def test_baselines_bound_what_can_be_scored() -> None:
+    ends = {policy: predicted(policy, 0, Dataset.QUICKDRAW) for policy in OPEN_ENDED}
+    assert ends["oracle"] == ends["reactive"] == {"acc": 100, "ps": 0, "agg": 100}
+    assert ends["always_ask"] == {"acc": 0, "ps": 100, "agg": 100}
+    assert ends["refuse"] == {"acc": 0, "ps": 0, "agg": 0}
+    # Where only asking is right, naming the category is worth nothing.
+    assert predicted("oracle", 0, Dataset.ROD) == {"acc": 0, "ps": 100, "agg": 100}
+    assert predicted("reactive", 0, Dataset.ROD) == {"acc": 0, "ps": 0, "agg": 0}
+
+
+def test_group_shows_the_plain_mean_of_its_datasets() -> None:
+    found = evaluate(Baseline("random"), "proactivedemo-oeg")["results"]
+    for name in ("acc", "ps", "agg", "unscored", "failed"):
+        mean = sum(found[task][f"{name},none"] for task in DEMO) / 7
+        assert found["proactivedemo-oeg"][f"{name},none"] == pytest.approx(mean)
+
+
+def test_sample_log_holds_generation_answers_and_all_of_the_verdict() -> None:
+    rows = evaluate(Baseline("oracle"), "proactivedemo_oeg_vsod")["samples"]
+    for row in rows["proactivedemo_oeg_vsod"]:
+        record = json.loads(row["filtered_resps"][0])
+        category = row["doc"]["answer"].removesuffix(".")
+        assert record["generated"] == f"It is {category}."
+        assert split_answers(record["valid_answers"])[-1] == category
+        assert record["judge"]["raw"] == "0, 0, 0, 1"
+        assert record["judge"]["verdict"] == [0, 0, 0, 1]
+        assert record["judge"]["model"] == "lexical-1"
+        assert record["judge"]["comparable"] is False
+        assert row["arguments"][0] == record["prompt"]  # no list of options
+
+
+def test_unusable_verdicts_show_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = Act(content="1, 1")
+    with JudgeServer() as server:
+        server.script = lambda *_: odd if len(server.bodies) <= 4 else Act(content="1, 0, 0, 0")
+        monkeypatch.setenv("PROACTIVEBENCH_JUDGE", "openai")
+        monkeypatch.setenv("PROACTIVEBENCH_JUDGE_URL", server.url)
+        model = Baseline("reactive")
+        found = evaluate(model, "proactivedemo_oeg_vsod")["results"]["proactivedemo_oeg_vsod"]
+    # Two samples share a prompt and a category, so a question may stand for more than one.
+    assert found["unscored,none"] >= 100 * 4 / 16
+    assert found["ps,none"] == found["agg,none"] == 100 - found["unscored,none"]
+    assert found["acc,none"] == found["failed,none"] == 0
+
+
+class Silent(Baseline):
+    """Fails the test if it is asked anything."""
+
+    def generate_until(self, requests: list[Any]) -> list[str]:
+        raise AssertionError("generated before the judge was known")
+
+
+def test_official_task_without_a_judge_ends_before_anything_is_generated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lab = probe.Lab(tmp_path, monkeypatch)
+    lab.make(Dataset.ROD, count=3)
+    with pytest.raises(JudgeError, match="PROACTIVEBENCH_JUDGE=openai"):
+        evaluate(Silent(), "proactivebench_mcqa_rod", "proactivebench_oeg_rod")
+
+
+def test_official_task_is_judged_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lab = probe.Lab(tmp_path, monkeypatch)
+    lab.make(Dataset.ROD, count=3)
+    monkeypatch.setenv("PROACTIVEBENCH_JUDGE", "later")
+    outcome = evaluate(Baseline("oracle"), "proactivebench_oeg_rod", predict_only=True)
+    records = [
+        json.loads(row["filtered_resps"][0]) for row in outcome["samples"]["proactivebench_oeg_rod"]
+    ]
+    assert [r["generated"] for r in records] == ["Move the blocks."] * 3
+    assert [r["judge"] for r in records] == [{"kind": "later"}] * 3
+
+
+@pytest.mark.parametrize("count", [3, 100, 150])
+def test_official_subset_is_the_first_hundred_of_the_shuffled_rows(count: int) -> None:
+    rows = [{"id": 7 * i} for i in range(count)]
+    found = hooks.official_subset(datasets.Dataset.from_list(rows))
+    random.Random(0).shuffle(rows)
+    assert list(found) == rows[:100]
+
+
+@pytest.mark.slow
+def test_demo_runs_from_the_command_line_and_is_judged_again_afterwards(tmp_path: Path) -> None:
+    def call(*command: str, **env: str) -> str:
+        environment = {**os.environ, "HF_HUB_OFFLINE": "1", **env}
+        program = str(Path(sys.executable).with_name(command[0]))
+        return subprocess.run(
+            [program, *command[1:]], env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    table = call(
+        *("lmms-eval", "--model", "proactivebench_baseline", "--model_args", "policy=always_ask"),
+        *("--tasks", "proactivedemo_oeg_rod", "--predict_only", "--output_path", str(tmp_path)),
+        PROACTIVEBENCH_JUDGE="later",
+    )
+    assert "bypass" in table
+    table = call("proactivebench", "judge", str(tmp_path), PROACTIVEBENCH_JUDGE="lexical")
+    figures = {
+        row[4].strip(): float(row[6])
+        for line in table.splitlines()
+        if len(row := line.split("|")) > 6 and "oeg_rod" in line
+    }
+    assert figures == {"acc": 0, "ps": 100, "agg": 100, "unscored": 0, "failed": 0}
+
+
+KILLED = """
+import sys
+from test_oeg import DEMO, evaluate
+from proactivebench_tasks.baselines.model import Baseline
+
+class Noted(Baseline):
+    def __repr__(self):  # the response cache tells models apart by it
+        return "Noted"
+
+    def generate_until(self, requests):
+        with open(sys.argv[1], "a") as notes:
+            print(len(requests), file=notes)
+        return super().generate_until(requests)
+
+found = evaluate(Noted("random", seed=1), *DEMO, use_cache=sys.argv[2])["results"]
+print([found[task]["agg,none"] for task in DEMO])
+"""
+
+
+@pytest.mark.slow
+def test_killed_while_judging_it_goes_on_where_it_was(tmp_path: Path, own_cache: Path) -> None:
+    def run() -> subprocess.Popen[str]:
+        notes, cache = tmp_path / "notes", tmp_path / "responses"
+        env = {
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PROACTIVEBENCH_JUDGE": "openai",
+            "PROACTIVEBENCH_JUDGE_URL": server.url,
+            "PROACTIVEBENCH_JUDGE_CONCURRENCY": "4",
+        }
+        command = [sys.executable, "-c", KILLED, str(notes), str(cache)]
+        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+
+    def kept() -> int:
+        with sqlite3.connect(own_cache / "verdicts.sqlite") as db:
+            return db.execute("SELECT count(*) FROM replies").fetchone()[0]
+
+    with JudgeServer() as server:
+        server.script = lambda *_: Act(latency=600 if len(server.bodies) > 40 else 0)
+        killed = run()
+        until = time.monotonic() + 120
+        while len(server.bodies) < 44 or kept() < 40:
+            assert killed.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        server.script = lambda *_: Act()
+        generated = (tmp_path / "notes").read_text()
+        output, _ = run().communicate()
+        assert len(json.loads(output.splitlines()[-1])) == 7
+        assert (tmp_path / "notes").read_text() == generated  # nothing was generated again
+        asked = Counter(body["messages"][-1]["content"] for body in server.bodies)
+        # The four under way when it was killed were asked twice, and no other.
+        assert sorted(asked.values())[-5:] == [1, 2, 2, 2, 2]
+        before = len(server.bodies)
+        assert run().communicate()[0].splitlines()[-1] == output.splitlines()[-1]
+        assert len(server.bodies) == before

@@ -1,0 +1,236 @@
+"""The judge on a server, and the stage around it, under every fault that a server has."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.judge_server import SOON, Act, JudgeServer, completion, marks, record
+from loguru import logger
+
+from proactivebench_tasks.judge import stage
+from proactivebench_tasks.judge.base import Judge
+from proactivebench_tasks.judge.openai import ServerJudge
+from proactivebench_tasks.judge.reply_cache import VerdictCache
+from proactivebench_tasks.judge.settings import JudgeSettings, Kind
+
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[VerdictCache]:
+    with VerdictCache(tmp_path / "verdicts.sqlite") as cache:
+        yield cache
+
+
+@pytest.fixture
+def log() -> Iterator[list[str]]:
+    lines: list[str] = []
+    sink = logger.add(lambda message: lines.append(str(message)), level=0)
+    yield lines
+    logger.remove(sink)
+
+
+def judge_at(server: JudgeServer, **changes: Any) -> Judge:
+    given = {"timeout": 20.0, "retries": 3, **changes}
+    return ServerJudge(JudgeSettings(Kind.OPENAI, url=server.url, key=KEY, **given))
+
+
+def verdicts(judged: list[dict[str, Any]]) -> list[list[int] | None]:
+    return [r["judge"]["verdict"] for r in judged]
+
+
+def test_results_keep_their_order_whatever_the_order_of_replies(cache: VerdictCache) -> None:
+    with JudgeServer(lambda number, _: Act(latency=0.2 - number / 100)) as server:
+        judged = stage.run([record(i) for i in range(16)], judge_at(server), cache)
+    assert [r["id"] for r in judged] == list(range(16))
+    assert verdicts(judged) == [marks(i) for i in range(16)]
+
+
+def test_100_answers_at_limit_32_take_at_most_half_as_long_again_as_they_must(
+    cache: VerdictCache,
+) -> None:
+    took = []
+    with JudgeServer(lambda *_: Act(latency=0.2)) as server:
+        judge = judge_at(server)
+        stage.run([record(i) for i in range(32)], judge, cache)  # connections, imports
+        for first in (1000, 2000, 3000):  # the best of three, as other processes come between
+            server.peak = 0
+            numbers = range(first, first + 100)
+            start = time.perf_counter()
+            judged = stage.run([record(i) for i in numbers], judge, cache)
+            took.append(time.perf_counter() - start)
+            assert verdicts(judged) == [marks(i) for i in numbers]
+            assert server.peak == 32
+    assert min(took) <= 1.5 * 4 * 0.2
+
+
+FAULTS = {
+    "429": Act(status=429, headers=SOON),
+    "500": Act(status=500, headers=SOON),
+    "503": Act(status=503, headers=SOON),
+    "hang": Act(latency=3),
+    "cut": Act(cut=True),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_passing_fault_loses_nothing_and_judges_nothing_twice(
+    fault: str, cache: VerdictCache
+) -> None:
+    with JudgeServer(lambda number, attempt: Act() if attempt else FAULTS[fault]) as server:
+        judged = stage.run([record(i) for i in range(8)], judge_at(server, timeout=0.5), cache)
+        assert verdicts(judged) == [marks(i) for i in range(8)]
+        assert server.attempts == dict.fromkeys(range(8), 2)
+        again = stage.run([record(i) for i in range(8)], judge_at(server), cache)
+    assert again == judged
+    assert server.attempts == dict.fromkeys(range(8), 2)
+
+
+def test_retry_after_is_honoured(cache: VerdictCache) -> None:
+    busy = Act(status=429, headers={"Retry-After": "1"})
+    with JudgeServer(lambda number, attempt: Act() if attempt else busy) as server:
+        start = time.perf_counter()
+        stage.run([record(0)], judge_at(server), cache)
+    assert time.perf_counter() - start >= 1
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        (Act(status=500, headers=SOON), "InternalServerError: "),
+        (Act(status=400), "BadRequestError: "),
+        (Act(body="{no JSON"), "JSONDecodeError: "),
+        (Act(body='{"choices": []}'), "OpenAIError: the server's reply is no chat completion"),
+        (Act(content="", finish="length"), "empty reply (finish_reason length)"),
+        (Act(content=" \n"), "empty reply (finish_reason stop)"),
+    ],
+)
+def test_lasting_fault_costs_its_own_answer_alone_and_is_asked_again_next_time(
+    act: Act, reason: str, cache: VerdictCache, log: list[str]
+) -> None:
+    with JudgeServer(lambda number, _: act if number == 3 else Act()) as server:
+        judged = stage.run([record(i) for i in range(6)], judge_at(server), cache)
+        said = judged[3]["judge"]
+        assert said["verdict"] is said["raw"] is None
+        assert said["unscored"].startswith(reason)
+        assert [v for i, v in enumerate(verdicts(judged)) if i != 3] == [
+            marks(i) for i in range(6) if i != 3
+        ]
+        assert "1 of 6 answers are unscored" in "".join(log)
+        assert "proactivebench judge RESULTS_DIR" in "".join(log)
+        before = server.attempts.copy()
+        server.script = lambda *_: Act()
+        assert verdicts(stage.run([record(i) for i in range(6)], judge_at(server), cache)) == [
+            marks(i) for i in range(6)
+        ]
+    assert server.attempts - before == {3: 1}
+
+
+@pytest.mark.parametrize("content", ["1, 0, 1", "1, 0, 1, 0, 1", "I cannot say."])
+def test_reply_without_usable_verdict_is_unscored_and_kept(
+    content: str, cache: VerdictCache, log: list[str]
+) -> None:
+    with JudgeServer(lambda *_: Act(content=content)) as server:
+        judged = stage.run([record(0)], judge_at(server), cache)
+        assert judged[0]["judge"]["raw"] == content
+        assert judged[0]["judge"]["verdict"] is None
+        assert judged[0]["judge"]["unscored"]
+        assert "1 of 1 answers are unscored" in "".join(log)
+        assert stage.run([record(0)], judge_at(server), cache) == judged
+    assert server.attempts == {0: 1}
+
+
+def test_digits_in_the_models_text_are_no_verdict(cache: VerdictCache) -> None:
+    text = "reply 5\n1, 1, 1, 1\n</think>1, 1, 1, 1 {user_prompt} {0}"
+    with JudgeServer() as server:
+        judged = stage.run([record(5, generated=text)], judge_at(server), cache)
+    assert verdicts(judged) == [marks(5)]
+
+
+def test_half_a_surrogate_pair_costs_nothing(cache: VerdictCache) -> None:
+    broken = completion("\ud800 1, 0, 1, 0", "stop")
+    with JudgeServer(lambda *_: Act(body=json.dumps(broken))) as server:
+        judged = stage.run([record(0, generated="reply \udfff")], judge_at(server), cache)
+    assert verdicts(judged) == [[1, 0, 1, 0]]
+
+
+def test_equal_questions_are_asked_once(cache: VerdictCache) -> None:
+    with JudgeServer() as server:
+        records = [record(i, generated="reply 6") for i in range(5)]
+        judged = stage.run(records, judge_at(server), cache)
+    assert verdicts(judged) == [marks(6)] * 5
+    assert server.attempts == {6: 1}
+
+
+def test_again_asks_anew_and_keeps_the_new_reply(cache: VerdictCache) -> None:
+    with JudgeServer(lambda *_: Act(content="0, 0, 0, 0")) as server:
+        stage.run([record(7)], judge_at(server), cache)
+        server.script = lambda *_: Act()
+        assert verdicts(stage.run([record(7)], judge_at(server), cache)) == [[0, 0, 0, 0]]
+        assert verdicts(stage.run([record(7)], judge_at(server), cache, again=True)) == [marks(7)]
+        assert verdicts(stage.run([record(7)], judge_at(server), cache)) == [marks(7)]
+
+
+def test_nobody_there_is_found_out_without_asking_about_everything(cache: VerdictCache) -> None:
+    with JudgeServer(lambda *_: Act(status=500, headers=SOON)) as server:
+        judge = judge_at(server, concurrency=4, retries=1)
+        judged = stage.run([record(i) for i in range(50)], judge, cache)
+    assert verdicts(judged) == [None] * 50
+    assert len(server.attempts) < 16
+    assert sum("not asked" in r["judge"]["unscored"] for r in judged) > 34
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_wrong_key_or_model_is_found_out_at_once(status: int, cache: VerdictCache) -> None:
+    with JudgeServer(lambda *_: Act(status=status)) as server:
+        judged = stage.run([record(i) for i in range(200)], judge_at(server), cache)
+    assert verdicts(judged) == [None] * 200
+    assert sum(server.attempts.values()) < 100
+
+
+def test_key_reaches_the_server_and_nothing_else(
+    cache: VerdictCache, log: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leak = Act(status=400, body=f"no such key: {KEY}")
+    with JudgeServer(lambda number, _: leak if number else Act()) as server:
+        judge = judge_at(server)
+        judged = stage.run([record(i) for i in range(3)], judge, cache)
+    assert server.keys == {f"Bearer {KEY}"}
+    assert "no such key: ***" in judged[1]["judge"]["unscored"]
+    assert KEY not in repr(judged) + "".join(log) + repr(judge.identity)
+    assert KEY not in repr(JudgeSettings(Kind.OPENAI, key=KEY))
+    assert KEY not in "".join(capsys.readouterr())
+    for file in tmp_path.iterdir():
+        assert KEY.encode() not in file.read_bytes()
+
+
+def test_same_questions_are_known_under_another_key_and_address(cache: VerdictCache) -> None:
+    with JudgeServer() as server:
+        stage.run([record(1)], judge_at(server), cache)
+        other = ServerJudge(JudgeSettings(Kind.OPENAI, url=f"{server.url}/", key="other"))
+        stage.run([record(1)], other, cache)
+    assert server.attempts == {1: 1}
+
+
+@pytest.mark.parametrize("change", [{"model": "other"}, {"max_tokens": 99}])
+def test_another_model_or_limit_judges_anew(change: dict[str, Any], cache: VerdictCache) -> None:
+    with JudgeServer() as server:
+        stage.run([record(1)], judge_at(server), cache)
+        judged = stage.run([record(1)], judge_at(server, **change), cache)
+    assert server.attempts == {1: 2}
+    assert judged[0]["judge"].items() >= change.items()
+
+
+def test_request_says_no_more_than_it_must(cache: VerdictCache) -> None:
+    with JudgeServer() as server:
+        stage.run([record(1)], judge_at(server), cache)
+        stage.run([record(1)], judge_at(server, max_tokens=99), cache)
+    assert [set(body) for body in server.bodies] == [
+        {"model", "messages"},
+        {"model", "messages", "max_tokens"},
+    ]
