@@ -1,16 +1,12 @@
-"""Replay: recorded decisions of the benchmark, compared with ours field by field.
+"""Conformance: recorded decisions of the published package, compared with ours field by field.
 
 A file holds one JSON object a line: an episode as the published package played it, or its judge's
-verdict on an open-ended answer (fields: see ``tests/vectors`` and README, Replay). Every recorded
-field counts.
+verdict on an open-ended answer. Every recorded field counts; ``docs/baselines.md`` lists them.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,13 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.files import read_jsonl
 from proactivebench_tasks.judge import verdict as verdicts
-from proactivebench_tasks.protocol import protocol as protocols
+from proactivebench_tasks.protocol import published
+from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.protocol import Protocol
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.protocol.samples import Dataset
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Report:
+class Outcome:
     """The outcome for one file. ``differences`` holds the first one of each differing row."""
 
     episodes: int
@@ -59,13 +58,13 @@ class Report:
         return f"{', '.join(rows)}, {len(self.differences)} differ"
 
 
-def replay(path: Path, wording: bool = True) -> Report:
+def replay(path: Path, wording: bool = True) -> Outcome:
     """Replay a .jsonl or .jsonl.gz file. ``wording=False`` leaves the hashes of texts out.
 
     Raises ``DataError`` for a file that is missing, is no such recording, or has a broken line;
     ``ProtocolError`` when the official wording is needed and cannot be had.
     """
-    protocol = protocols.get("official" if wording else "builtin")
+    protocol = published.load() if wording else BUILTIN
     differences, rows = [], Counter[str]()
     for line, record in _records(path):
         kind, compare = ("verdict", _verdict) if "verdict" in record else ("episode", _episode)
@@ -78,26 +77,16 @@ def replay(path: Path, wording: bool = True) -> Report:
             raise DataError(f"{path}, line {line}: {error}") from error
         if first is not None:
             differences.append(first)
-    return Report(rows["episode"], rows["verdict"], tuple(differences))
+    return Outcome(rows["episode"], rows["verdict"], tuple(differences))
 
 
 def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    number = 0
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-            for number, text in enumerate(lines, start=1):
-                if text.strip():
-                    record = json.loads(text)
-                    if not isinstance(record, dict):
-                        raise DataError(
-                            f"{path}, line {number}: no recorded decision: {text!r:.60}"
-                        )
-                    yield number, record
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {number}: not a JSON-lines file: {error}") from error
-    except ValueError as error:  # not text
-        raise DataError(f"{path}: not a JSON-lines file: {error}") from error
-    except (OSError, EOFError, zlib.error) as error:
+        for line, record in read_jsonl(path):
+            if not isinstance(record, dict):
+                raise DataError(f"{path}, line {line}: no recorded decision: {record!r:.60}")
+            yield line, record
+    except FileNotFoundError as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
 
 
@@ -105,9 +94,9 @@ def _episode(
     line: int, record: Mapping[str, Any], protocol: Protocol, wording: bool
 ) -> Iterator[Difference]:
     dataset = Dataset.parse(record["dataset"])
-    sample = parse(dataset, record["sample"])
+    sample = parse_sample(dataset, record["sample"])
     mode = Mode(record["mode"])
-    episode = Episode(dataset, sample, protocol, mode)
+    episode = Episode(sample, protocol, mode)
     check = partial(_check, dataset, line)
 
     normal = mode is Mode.NORMAL
@@ -119,7 +108,7 @@ def _episode(
             return
         seen = episode.observe()
         if wording:
-            hinted = protocol.prompt(dataset, sample, reference=mode is Mode.REFERENCE, hint=True)
+            hinted = protocol.prompt(sample, reference=mode is Mode.REFERENCE, hint=True)
             hashes = {
                 "prompt_sha256": _sha256(seen.prompt),
                 "hint_prompt_sha256": _sha256(hinted),
@@ -128,7 +117,7 @@ def _episode(
             yield from check(number, step, hashes)
         turn = episode.step(step["answer"])
         ours = {
-            "image": turn.image,
+            "image": turn.image_path,
             "crop": turn.crop and turn.crop.to_list(),
             "options": list(turn.options),
             "action_verdict": turn.suggestion.value,
@@ -150,7 +139,7 @@ def _verdict(
     line: int, record: Mapping[str, Any], protocol: Protocol, wording: bool
 ) -> Iterator[Difference]:
     dataset = Dataset.parse(record["dataset"])
-    episode = Episode(dataset, parse(dataset, record["sample"]), protocol)
+    episode = Episode(parse_sample(dataset, record["sample"]), protocol)
     valid_answers = episode.environment.open_ended_answers()
     yield from _check(dataset, line, None, record, {"valid_answers": valid_answers})
     if wording:

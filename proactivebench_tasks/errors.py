@@ -11,8 +11,12 @@ class ProactiveBenchError(Exception):
     """Base of all errors that this package raises on purpose."""
 
 
+class ConfigError(ProactiveBenchError):
+    """An environment variable ``PROACTIVEBENCH_*`` holds what it cannot hold."""
+
+
 class DataError(ProactiveBenchError):
-    """The benchmark's data (a folder, a jsonl row, a picture) is missing or malformed."""
+    """The benchmark's data (a folder, a jsonl row, an image) is missing or malformed."""
 
 
 class ProtocolError(ProactiveBenchError):

@@ -1,7 +1,7 @@
 """The functions that the task YAMLs name. They adapt documents to the engine and decide nothing.
 
-Importing this module puts the episode runner in place, so that it is there whether the tasks were
-found through the entry point or through ``--include_path``.
+Importing this module routes our tasks to the runner, so that it is there whether they were found
+through the entry point or through ``--include_path``.
 """
 
 from __future__ import annotations
@@ -14,31 +14,30 @@ import datasets
 from loguru import logger
 from PIL.Image import Image
 
-from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.model_patches import agentic_loop
 from proactivebench_tasks.results import metrics
 from proactivebench_tasks.rollout import documents
-from proactivebench_tasks.rollout import runner as rollout
 from proactivebench_tasks.rollout.documents import Document
-from proactivebench_tasks.transcripts import transcript as transcripts
-from proactivebench_tasks.transcripts.variant import Setting
+from proactivebench_tasks.rollout.visuals import image_of
+from proactivebench_tasks.transcripts.open_ended import OpenEnded
+from proactivebench_tasks.transcripts.transcript import Transcript
+from proactivebench_tasks.transcripts.variant import Variant
 
 OPEN_ENDED_SAMPLES = 100  # of each dataset, in the published open-ended runs
-
-_NO_TRANSCRIPT = (ValueError, KeyError, TypeError, AttributeError)
 
 
 def doc_to_text(doc: Document, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
     """The text of a document's first turn."""
-    setting = Setting.parse(lmms_eval_specific_kwargs)
-    return documents.observe(documents.episode(doc, setting), setting).text
+    variant = Variant.parse(lmms_eval_specific_kwargs)
+    return documents.observe(documents.episode(doc, variant), variant).text
 
 
 def doc_to_visual(
     doc: Document, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
 ) -> list[Image]:
-    """The picture of a document's first turn."""
-    setting = Setting.parse(lmms_eval_specific_kwargs)
-    return [documents.pixels(doc, documents.episode(doc, setting).observe())]
+    """The image of a document's first turn."""
+    variant = Variant.parse(lmms_eval_specific_kwargs)
+    return [image_of(doc, documents.episode(doc, variant).observe(), variant.short_edge)]
 
 
 def official_subset(rows: datasets.Dataset) -> datasets.Dataset:
@@ -54,19 +53,20 @@ def official_subset(rows: datasets.Dataset) -> datasets.Dataset:
 def process_results(doc: Document, results: list[str]) -> dict[str, float]:
     """The metrics of a document, from its transcript. A response that is none counts as failed."""
     try:
-        summary = transcripts.score(results[0], *documents.parts(doc))
-        return metrics.multiple_choice(summary, transcripts.reused(results[0]))
-    except _NO_TRANSCRIPT as error:
+        sample = documents.sample(doc)
+        transcript = Transcript.from_json(results[0], sample)
+        summary = transcript.score(sample, documents.suite(doc).protocol)
+        return metrics.multiple_choice(summary, transcript.reused)
+    except ValueError as error:
         _complain(doc, results[0], error)
         return metrics.multiple_choice(None)
 
 
 def process_open_ended(doc: Document, results: list[str]) -> dict[str, float]:
-    """The metrics of an open-ended document, from its judged transcript; failed alike."""
+    """The metrics of an open-ended document, from its judged record; failed alike."""
     try:
-        record = transcripts.loads(results[0], Dataset.parse(doc["dataset"]), doc["id"])
-        return metrics.open_ended(record)
-    except _NO_TRANSCRIPT as error:
+        return metrics.open_ended(OpenEnded.from_json(results[0], documents.sample(doc)))
+    except ValueError as error:
         _complain(doc, results[0], error)
         return metrics.open_ended(None)
 
@@ -78,4 +78,4 @@ def _complain(doc: Document, response: str, error: Exception) -> None:
     )
 
 
-rollout.apply(doc_to_text)
+agentic_loop.apply(doc_to_text)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from proactivebench_tasks.environments import ENVIRONMENTS
 from proactivebench_tasks.environments.environment import Mode, State
-from proactivebench_tasks.environments.episode import Judgement, Stop, advance, judge
+from proactivebench_tasks.environments.episode import Stop, TurnGrade, advance, grade_turn
 from proactivebench_tasks.environments.random_mode import as_played
-from proactivebench_tasks.protocol.samples import Dataset, Sample
+from proactivebench_tasks.protocol.samples import Sample
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Chance:
     ps: float
 
 
-def of_sample(dataset: Dataset, sample: Sample, mode: Mode = Mode.NORMAL) -> Chance:
+def of_sample(sample: Sample, mode: Mode = Mode.NORMAL) -> Chance:
     """Chance level of one sample. In random mode the drawn actions are weighed, too."""
-    environment = ENVIRONMENTS[dataset](as_played(dataset, sample, mode, seed=0), mode)
+    environment = ENVIRONMENTS[sample.dataset](as_played(sample, mode, seed=0), mode)
     draws = environment.all_actions if mode is Mode.RANDOM else [None]
-    graded: dict[object, list[Judgement]] = {}
+    known: dict[object, list[TurnGrade]] = {}
 
-    def judgements(state: State) -> list[Judgement]:
+    def grades(state: State) -> list[TurnGrade]:
         """One for each listed option; few states of a sample differ in what is listed and right."""
         listed = environment.suggestions(state)
         key = (
@@ -38,22 +38,22 @@ def of_sample(dataset: Dataset, sample: Sample, mode: Mode = Mode.NORMAL) -> Cha
             environment.correct_suggestions(state),
             environment.correct_categories(state),
         )
-        if key not in graded:
+        if key not in known:
             options = listed + sample.categories
-            graded[key] = [judge(environment, state, option) for option in options]
-        return graded[key]
+            known[key] = [grade_turn(environment, state, option) for option in options]
+        return known[key]
 
     @functools.cache
     def from_here(state: State) -> tuple[float, float]:
         """Probability of being solved and expected number of turns, from a state on."""
-        made = judgements(state)
+        graded = grades(state)
         solved, turns = 0.0, 1.0
-        for judged in made:
+        for one in graded:
             # What is drawn matters only to an accepted suggestion.
-            actions = draws if judged.accepted else draws[:1]
-            weight = 1 / (len(made) * len(actions))
+            actions = draws if one.accepted else draws[:1]
+            weight = 1 / (len(graded) * len(actions))
             for drawn in actions:
-                after, stop = advance(environment, state, judged, drawn)
+                after, stop = advance(environment, state, one, drawn)
                 if stop is Stop.SOLVED:
                     solved += weight
                 elif stop is None:

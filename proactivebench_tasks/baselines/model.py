@@ -14,14 +14,14 @@ from lmms_eval.api.model import lmms
 from proactivebench_tasks.baselines.policies import OPEN_ENDED, POLICIES
 from proactivebench_tasks.environments.environment import derived_seed
 from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.rollout.visuals import Screen
+from proactivebench_tasks.rollout.visuals import Visuals
 
 
 class Baseline(lmms):
     """``policy`` is one of ``POLICIES``; ``seed`` makes policy ``random`` repeatable."""
 
     is_simple = True
-    interleave_visuals = True  # it looks at no picture, so it takes any number of them
+    interleave_visuals = True  # what it answers depends on no image, so it takes any number of them
 
     def __init__(
         self, policy: str = "random", seed: int = 0, batch_size: int | str = 1, **others: Any
@@ -37,18 +37,18 @@ class Baseline(lmms):
         self.open_ended = OPEN_ENDED[policy]
         self.seed = int(seed)
         self.batch_size = int(batch_size)
-        #: A random answer to a picture seen before is drawn anew (see rollout.py, reuse).
+        #: A random answer to what was seen before is drawn anew (see rollout/runner.py, reuse).
         self.deterministic = policy != "random"
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
         answers = []
         for request in requests:
-            _, _, screen, doc_id, task, split = request.args
-            if not isinstance(screen, Screen):
+            _, _, visuals, doc_id, task, split = request.args
+            if not isinstance(visuals, Visuals):
                 raise HarnessError("proactivebench_baseline plays ProactiveBench tasks only")
-            doc = self.task_dict[task][split][doc_id]
-            episode = screen.episode(doc)
-            policy = self.open_ended if screen.setting(doc).open_ended else self.policy
+            rollout = visuals.rollout(self.task_dict[task][split][doc_id])
+            episode = rollout.episode
+            policy = self.open_ended if rollout.variant.open_ended else self.policy
             parts = (self.seed, episode.dataset.value, episode.sample.id, len(episode.turns))
             answers.append(policy(episode, random.Random(derived_seed(*parts))))
         return answers

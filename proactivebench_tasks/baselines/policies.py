@@ -1,6 +1,6 @@
-"""Policies: how the baselines answer. Each is a function of the episode alone, and a random source.
+"""Policies: how the baselines answer. Each is a function of the episode, and a random source.
 
-They look behind the curtain (an episode knows what is right), so they bound what models can do.
+An episode knows what is right in it, and policies may ask it; so they bound what models can do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from proactivebench_tasks.protocol.protocol import split_answers
 
 Policy = Callable[[Episode, random.Random], str]
 
-#: Where there is nothing to choose from: what is on no list, and is no valid answer.
+#: Said where there is nothing to choose from. It is on no list, and is no valid answer.
 SILENCE = "I do not know."
 
 
@@ -23,8 +23,9 @@ def oracle(episode: Episode, rng: random.Random) -> str:
     return next(iter(episode.correct_categories or episode.correct_suggestions), SILENCE)
 
 
-def chance(episode: Episode, rng: random.Random) -> str:
-    """Any option of the list, all equally likely."""
+def any_option(episode: Episode, rng: random.Random) -> str:
+    """Any option of the list, all equally likely: chance level. The name ``random`` of this policy
+    has nothing to do with the mode ``random``, whose suggestions are meaningless."""
     return rng.choice(episode.suggestions + episode.sample.categories)
 
 
@@ -48,7 +49,7 @@ def refuse(episode: Episode, rng: random.Random) -> str:
 
 POLICIES: Mapping[str, Policy] = {
     "oracle": oracle,
-    "random": chance,
+    "random": any_option,
     "reactive": reactive,
     "always_ask": always_ask,
     "refuse": refuse,

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from proactivebench_tasks.config import JudgeKind
+
 
 def judge(
     results: Annotated[Path, typer.Argument(help="Folder that lmms-eval wrote samples to.")],
@@ -23,18 +25,18 @@ def judge(
     # Imported here, for the other commands are quick without the harness.
     from lmms_eval.utils import make_table
 
-    from proactivebench_tasks.judge.base import make
-    from proactivebench_tasks.judge.reply_cache import VerdictCache
-    from proactivebench_tasks.judge.settings import JudgeSettings, Kind
-    from proactivebench_tasks.results import run_files as finished
+    from proactivebench_tasks.judge.reply_cache import ReplyCache
+    from proactivebench_tasks.judge.settings import JudgeSettings
+    from proactivebench_tasks.judge.stage import make_judge
+    from proactivebench_tasks.results.judged import open_ended_runs
 
     missing = 0
-    for run in finished.find(results):
-        settings = JudgeSettings.resolve("" if run.kind == Kind.LATER.value else run.kind)
-        with VerdictCache() as cache:
-            judged = run.judge(make(settings), cache, again)
+    for run in open_ended_runs(results):
+        settings = JudgeSettings.resolve("" if run.kind == JudgeKind.LATER.value else run.kind)
+        with ReplyCache() as cache:
+            judged = run.judge(make_judge(settings), cache, again)
         missing += run.missing
-        typer.echo(f"{run.folder / run.name}_results_judged.json")
+        typer.echo(str(run.path))
         table = copy.deepcopy(judged)  # making a table takes the aliases out
         typer.echo(make_table(table))
         if table.get("groups"):

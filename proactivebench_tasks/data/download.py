@@ -19,12 +19,13 @@ from filelock import FileLock, Timeout
 from loguru import logger
 from tqdm import tqdm
 
-from proactivebench_tasks.data.hub import Hub, Remote
-from proactivebench_tasks.data.hub_store import RemoteData
-from proactivebench_tasks.data.suite import counts, read
+from proactivebench_tasks.data import rows
+from proactivebench_tasks.data.hub import Hub, HubFile
+from proactivebench_tasks.data.hub_store import HubStore
 from proactivebench_tasks.data.zip_index import normal
-from proactivebench_tasks.environments.reachable import pictures
+from proactivebench_tasks.environments import reachable
 from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.files import format_size
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset
 
@@ -36,7 +37,7 @@ AT_ONCE = 8  # requests; with the piece's size this bounds the memory
 class Wanted:
     """A file to be at ``target``."""
 
-    file: Remote
+    file: HubFile
     target: Path
 
     @property
@@ -54,7 +55,7 @@ class Wanted:
 
 def download(
     hub: Hub, datasets: Sequence[Dataset], folder: Path, protocol: Protocol
-) -> list[Remote]:
+) -> list[HubFile]:
     """Fetch rows and archives of some datasets into ``folder``; returns the archives they need.
 
     Run again after any failure, it goes on where it stopped. One at a time works on a folder, the
@@ -84,20 +85,20 @@ def download(
         ) from error
 
 
-def archives(hub: Hub, datasets: Sequence[Dataset], protocol: Protocol) -> list[Remote]:
-    """The archives that hold at least one picture of these datasets' samples."""
+def archives(hub: Hub, datasets: Sequence[Dataset], protocol: Protocol) -> list[HubFile]:
+    """The archives that hold at least one image of these datasets' samples."""
     paths: set[str] = set()
     for dataset in datasets:
-        for _, row, sample in read(hub.rows(dataset.jsonl), dataset):
-            if counts(protocol, dataset, row):
-                paths |= set(map(normal, pictures(dataset, sample)))
+        for row in rows.read(hub.rows(dataset.jsonl), dataset):
+            if rows.is_evaluated(protocol, row):
+                paths |= set(map(normal, reachable.image_paths(row.sample)))
     held = {
-        file: {member.path for member in archive.directory.among(paths)}
-        for file, archive in zip(hub.listing.archives, RemoteData(hub).archives.all, strict=True)
+        file: {member.path for member in archive.index.among(paths)}
+        for file, archive in zip(hub.listing.archives, HubStore(hub).archives.all, strict=True)
     }
     if lacking := paths - set().union(*held.values()):
         logger.warning(
-            f"{len(lacking)} of {len(paths)} pictures are in none of the hub's archives, the first "
+            f"{len(lacking)} of {len(paths)} images are in none of the hub's archives, the first "
             f"is {min(lacking)}"
         )
     return [file for file, found in held.items() if found]
@@ -106,9 +107,9 @@ def archives(hub: Hub, datasets: Sequence[Dataset], protocol: Protocol) -> list[
 def _fetch_all(hub: Hub, wanted: Sequence[Wanted], folder: Path) -> None:
     need, free = sum(each.left for each in wanted), shutil.disk_usage(folder).free
     if need > free:
-        sizes = ", ".join(f"{each.file.path} {_gigabytes(each.left)}" for each in wanted)
+        sizes = ", ".join(f"{each.file.path} {format_size(each.left)}" for each in wanted)
         raise DataError(
-            f"{folder} has {_gigabytes(free)} free, and {_gigabytes(need)} are to be fetched "
+            f"{folder} has {format_size(free)} free, and {format_size(need)} are to be fetched "
             f"({sizes}). Make room, choose another folder with --data-dir, or fewer --datasets"
         )
     pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="download")
@@ -145,7 +146,7 @@ def _fetch(hub: Hub, wanted: Wanted, bar: tqdm[None], pool: ThreadPoolExecutor) 
     part.replace(wanted.target)
 
 
-def _pieces(hub: Hub, file: Remote, start: int, pool: ThreadPoolExecutor) -> Iterator[bytes]:
+def _pieces(hub: Hub, file: HubFile, start: int, pool: ThreadPoolExecutor) -> Iterator[bytes]:
     """The file's bytes from ``start`` on, in order, a bounded number of requests ahead."""
     coming: deque[Future[bytes]] = deque()
     for begin in range(start, file.size, PIECE):
@@ -161,7 +162,3 @@ def _inside(folder: Path, name: str) -> Path:
     if not target.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"the hub names a file {name!r}, which would be written outside {folder}")
     return target
-
-
-def _gigabytes(count: int) -> str:
-    return f"{count / 1e9:,.2f} GB" if count >= 1e8 else f"{count / 1e9:.4f} GB"

@@ -6,22 +6,23 @@ All of a process reads one commit. Without an answer from the hub it is the one 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import huggingface_hub
 from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.hf_api import RepoFile
 from loguru import logger
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_exponential
 
 from proactivebench_tasks.config import cache_dir
 from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.files import written_whole
 
 REPO = "tdemin16/ProactiveBench"
 FOLDER = "test"
@@ -33,7 +34,7 @@ _FAILURES: tuple[type[BaseException], ...] = (OSError, *HfHubHTTPError.__bases__
 
 
 @dataclass(frozen=True)
-class Remote:
+class HubFile:
     """A file of the hub's test folder. ``etag``: SHA-256 of a large file, git's hash of others."""
 
     path: str  # below the test folder
@@ -46,31 +47,28 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class Listing:
+class HubListing:
     """The files of the test folder at a commit."""
 
     commit: str
-    files: tuple[Remote, ...]
+    files: tuple[HubFile, ...]
 
     @property
-    def archives(self) -> tuple[Remote, ...]:
+    def archives(self) -> tuple[HubFile, ...]:
         return tuple(file for file in self.files if file.path.endswith(".zip"))
 
     @classmethod
-    def saved(cls) -> Listing | None:
+    def saved(cls) -> HubListing | None:
         """The one last seen."""
         try:
             value = json.loads(_saved_listing().read_text(encoding="utf-8"))
-            return cls(value["commit"], tuple(Remote(**file) for file in value["files"]))
+            return cls(value["commit"], tuple(HubFile(**file) for file in value["files"]))
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
     def save(self) -> None:
-        file = _saved_listing()
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        draft.replace(file)  # whole or not at all, also with several processes
+        with written_whole(_saved_listing()) as draft:
+            draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
 
 
 def _saved_listing() -> Path:
@@ -100,15 +98,15 @@ class Hub:
     """The client. Its errors are ``DataError``s that say what to do."""
 
     @cached_property
-    def listing(self) -> Listing:
+    def listing(self) -> HubListing:
         """The files of the present commit; of the last one seen, if the hub does not answer."""
-        saved = Listing.saved()
+        saved = HubListing.saved()
         try:
-            with answers("the list of files"):
+            with hub_errors("the list of files"):
                 commit = self._commit()
                 if saved is not None and saved.commit == commit:
                     return saved
-                listing = Listing(commit, self._files(commit))
+                listing = HubListing(commit, self._files(commit))
         except DataError as error:
             if saved is None:
                 raise
@@ -124,19 +122,22 @@ class Hub:
         if not offline():
             revision = self.listing.commit
         else:  # a cache that was filled by other means has no listing; its "main" will do
-            revision = saved.commit if (saved := Listing.saved()) else "main"
-        with answers(f"{FOLDER}/{name}"):
+            revision = saved.commit if (saved := HubListing.saved()) else "main"
+        with hub_errors(f"{FOLDER}/{name}"):
             return Path(self._download(name, revision))
 
-    def open(self, file: Remote) -> IO[bytes]:
+    def open(self, file: HubFile) -> IO[bytes]:
         """A file to seek and read in; each read is a request."""
         return self._system.open(  # type: ignore[no-any-return]
-            self._address(file), "rb", size=file.size, cache_type="none"
+            f"{self._root}/{file.path}", "rb", size=file.size, cache_type="none"
         )
 
-    def bytes_at(self, file: Remote, start: int, end: int) -> bytes:
+    def bytes_at(self, file: HubFile, start: int, end: int) -> bytes:
         """The bytes of a file from ``start`` up to ``end``, or its end, in one request."""
-        with answers(f"bytes {start:,} to {end:,} of {FOLDER}/{file.path}"), self.open(file) as it:
+        with (
+            hub_errors(f"bytes {start:,} to {end:,} of {FOLDER}/{file.path}"),
+            self.open(file) as it,
+        ):
             it.seek(start)
             block = it.read(end - start)
             if len(block) != max(0, min(end, file.size) - start):
@@ -147,10 +148,13 @@ class Hub:
 
     @cached_property
     def _system(self) -> huggingface_hub.HfFileSystem:
-        return huggingface_hub.HfFileSystem(skip_instance_cache=True)
+        system = huggingface_hub.HfFileSystem(skip_instance_cache=True)
+        _patient(system.resolve_path)(self._root)  # which the file system remembers
+        return system
 
-    def _address(self, file: Remote) -> str:
-        return f"datasets/{REPO}@{self.listing.commit}/{FOLDER}/{file.path}"
+    @property
+    def _root(self) -> str:
+        return f"datasets/{REPO}@{self.listing.commit}/{FOLDER}"
 
     @_patient
     def _commit(self) -> str:
@@ -158,22 +162,20 @@ class Hub:
         assert commit is not None
         return commit
 
-    def _files(self, commit: str) -> tuple[Remote, ...]:
-        root = f"datasets/{REPO}@{commit}/{FOLDER}"
-        self._resolve(root)
-        found: Any = self._system.find(root, detail=True)
-        return tuple(
-            Remote(
-                path=name.removeprefix(f"{root}/"),
-                size=file["size"],
-                etag=file["lfs"]["sha256"] if file["lfs"] else file["blob_id"],
-            )
-            for name, file in sorted(found.items())
-        )
-
     @_patient
-    def _resolve(self, root: str) -> None:
-        self._system.resolve_path(root)  # remembered there
+    def _files(self, commit: str) -> tuple[HubFile, ...]:
+        tree = huggingface_hub.HfApi().list_repo_tree(
+            REPO, FOLDER, recursive=True, revision=commit, repo_type="dataset"
+        )
+        return tuple(
+            HubFile(
+                path=entry.path.removeprefix(f"{FOLDER}/"),
+                size=entry.size,
+                etag=entry.lfs.sha256 if entry.lfs else entry.blob_id,
+            )
+            for entry in sorted(tree, key=lambda entry: entry.path)
+            if isinstance(entry, RepoFile)
+        )
 
     @_patient
     def _download(self, name: str, revision: str) -> str:
@@ -188,7 +190,7 @@ def offline() -> bool:
 
 
 @contextmanager
-def answers(what: str) -> Iterator[None]:
+def hub_errors(what: str) -> Iterator[None]:
     """Turns what the hub's client raises into a ``DataError`` that says what to do."""
     try:
         yield

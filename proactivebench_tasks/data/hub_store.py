@@ -1,69 +1,78 @@
-"""Remote data: rows and pictures from the hub, without downloading its archives.
+"""HubStore: rows and images from the hub, without downloading its archives.
 
-Of an archive only the directory and single pictures are read; both stay in the cache folder. What
-is on this disk already, by ``proactivebench download`` or in the Hugging Face cache, is read there.
+Of an archive only the index and single images are read; both stay in the cache folder. What is on
+this disk already, by ``proactivebench download`` or in the Hugging Face cache, is read there.
 """
 
 from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import IO
 
 import huggingface_hub
+from huggingface_hub import constants
 from loguru import logger
 
-from proactivebench_tasks.config import cache_dir
-from proactivebench_tasks.data.hub import FOLDER, REPO, Hub, Listing, Remote, answers
-from proactivebench_tasks.data.image_cache import Frames
-from proactivebench_tasks.data.store import DataFolder
-from proactivebench_tasks.data.zip_archive import Archive, Archives
+from proactivebench_tasks import config
+from proactivebench_tasks.data.hub import (
+    FOLDER,
+    REPO,
+    Hub,
+    HubFile,
+    HubListing,
+    hub_errors,
+    offline,
+)
+from proactivebench_tasks.data.image_cache import ImageCache
+from proactivebench_tasks.data.store import LocalStore, NetworkRead, Store
+from proactivebench_tasks.data.zip_archive import ZipArchive, ZipArchives
 from proactivebench_tasks.data.zip_index import Member, normal
-from proactivebench_tasks.environments.reachable import pictures
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.protocol.samples import Dataset, Sample
+from proactivebench_tasks.files import format_size
+from proactivebench_tasks.protocol.samples import Dataset
 
-#: Share of an archive beyond which reading it picture by picture is the wrong way to do it.
-REMOTE_SHARE = 0.05
+#: Share of an archive beyond which reading it image by image is the wrong way to do it.
+NETWORK_SHARE = 0.05
 
-_DIRECTORIES_AT_ONCE = 8
+_INDEXES_AT_ONCE = 8
 
 
 def downloads() -> Path:
     """Where ``proactivebench download`` puts the data if no folder is named."""
-    return cache_dir() / "data"
+    return config.cache_dir() / "data"
 
 
-class RemoteArchive(Archive):
+class HubArchive(ZipArchive):
     """An archive on the hub."""
 
     advice = "If that happens again, `proactivebench download` and read it from disk"
 
-    def __init__(self, hub: Hub, file: Remote, frames: Frames) -> None:
+    def __init__(self, hub: Hub, file: HubFile, images: ImageCache) -> None:
         super().__init__(f"hub:{REPO}/{FOLDER}/{file.path}", file.etag, file.size)
         self.file = file
         self._hub = hub
-        self._frames = frames
+        self._images = images
         self._fetched = 0
         self._warned = False
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         with (
-            answers(f"the directory of {FOLDER}/{self.file.path}"),
-            self._hub.open(self.file) as it,
+            hub_errors(f"the directory of {FOLDER}/{self.file.path}"),
+            self._hub.open(self.file) as stream,
         ):
-            yield it
+            yield stream
 
     def bytes_at(self, start: int, end: int) -> bytes:
         return self._hub.bytes_at(self.file, start, end)
 
     def content(self, member: Member) -> bytes:
-        return self._frames.get(
+        return self._images.get(
             key=f"{self.version} {member.path}",
             intact=lambda content: zlib.crc32(content) == member.crc,
             fetch=lambda: self._fetch(member),
@@ -72,32 +81,31 @@ class RemoteArchive(Archive):
     def _fetch(self, member: Member) -> bytes:
         content = super().content(member)
         self._fetched += member.packed
-        if self._fetched > REMOTE_SHARE * self.size and not self._warned:
+        if self._fetched > NETWORK_SHARE * self.size and not self._warned:
             self._warned = True
             logger.warning(
-                f"this run has read {_megabytes(self._fetched)} of the {_megabytes(self.size)} of "
-                f"{self} picture by picture, and goes on. Without --limit it is faster to run "
+                f"this run has read {format_size(self._fetched)} of the {format_size(self.size)} "
+                f"of {self} image by image, and goes on. Without --limit it is faster to run "
                 "`proactivebench download --datasets ...` once, before"
             )
         return content
 
 
-class RemoteData:
+class HubStore(Store):
     """The hub's test folder."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._frames = Frames.cached()
+        self._images = ImageCache.configured()
         self._lock = threading.Lock()
-        self._archives: Archives | None = None
+        self._archives: ZipArchives | None = None
 
     def __str__(self) -> str:
         return f"hub:{REPO}/{FOLDER}"
 
     @cached_property
-    def local(self) -> tuple[DataFolder, ...]:
-        """Folders on this disk that hold some of it."""
-        saved = Listing.saved()
+    def folders(self) -> tuple[LocalStore, ...]:
+        saved = HubListing.saved()
         revision = saved.commit if saved else None
         folders = [downloads()]
         for dataset in Dataset:
@@ -107,61 +115,70 @@ class RemoteData:
             if isinstance(cached, str):
                 folders.append(Path(cached).parent)
                 break
-        return tuple(DataFolder(folder) for folder in folders if folder.is_dir())
+        return tuple(LocalStore(folder) for folder in folders if folder.is_dir())
 
     @property
-    def archives(self) -> Archives:
-        """The hub's archives, their directories read."""
+    def origin(self) -> list[str]:
+        state = ", which HF_HUB_OFFLINE forbids to ask" if offline() else ""
+        listing = HubListing.saved()
+        seen = f"commit {listing.commit[:8]}" if listing else "not asked yet"
+        lines = [f"read from the hub, {seen}{state}", f"  {constants.ENDPOINT}/datasets/{REPO}"]
+        for file in listing.archives if listing else ():
+            lines.append(f"  on the hub        {file.path} ({format_size(file.size)})")
+        return lines
+
+    @property
+    def archives(self) -> ZipArchives:
+        """The hub's archives, their indexes read."""
         if self._archives is None:
-            with self._lock:  # decoding threads ask at once; one of them reads the directories
+            with self._lock:  # decoding threads ask at once; one of them reads the indexes
                 if self._archives is None:
                     self._archives = self._prepared()
         return self._archives
 
-    def _prepared(self) -> Archives:
+    def _prepared(self) -> ZipArchives:
         files = self._hub.listing.archives
-        archives = Archives([RemoteArchive(self._hub, file, self._frames) for file in files])
-        archives.prepare(at_once=_DIRECTORIES_AT_ONCE)
+        archives = ZipArchives([HubArchive(self._hub, file, self._images) for file in files])
+        archives.prepare(at_once=_INDEXES_AT_ONCE)
         return archives
 
     def rows(self, dataset: Dataset) -> Path:
         downloaded = downloads() / dataset.jsonl
         return downloaded if downloaded.is_file() else self._hub.rows(dataset.jsonl)
 
-    def read(self, path: str) -> bytes | None:
-        for folder in self.local:
-            if (content := folder.read(path)) is not None:
+    def read(self, image_path: str) -> bytes | None:
+        for folder in self.folders:
+            if (content := folder.read(image_path)) is not None:
                 return content
-        return self.archives.read(path)
+        return self.archives.read(image_path)
 
-    def __contains__(self, path: str) -> bool:
-        here = any(path in folder for folder in self.local)
-        return here or self.archives.find(path) is not None
+    def __contains__(self, image_path: str) -> bool:
+        here = any(image_path in folder for folder in self.folders)
+        return here or self.archives.find(image_path) is not None
 
-    def missing(self, path: str) -> str:
+    def missing(self, image_path: str) -> str:
         names = ", ".join(archive.name for archive in self.archives.all) or "none"
         return (
-            f"picture {path} is in none of the hub's archives ({names}). If they were changed, "
+            f"image {image_path} is in none of the hub's archives ({names}). If they were changed, "
             "`proactivebench info` tells which commit is used and where its files are"
         )
 
-    def announce(self, dataset: Dataset, samples: Iterable[Sample]) -> None:
-        """Say so if playing all these samples can read much of an archive over the network."""
-        paths = set()
-        for sample in samples:
-            with suppress(DataError):  # malformed samples are an error when they are played
-                paths |= pictures(dataset, sample)
-        wanted = {normal(path) for path in paths if not any(path in each for each in self.local)}
+    def network_reads(self, image_paths: Collection[str]) -> list[NetworkRead]:
+        wanted = {
+            normal(path) for path in image_paths if not any(path in each for each in self.folders)
+        }
+        reads = []
         for archive in self.archives.all if wanted else ():
-            directory = self.archives.directory(archive)
-            need = sum(member.packed for member in directory.among(wanted)) if directory else 0
-            if need > REMOTE_SHARE * archive.size:
-                logger.info(
-                    f"{dataset.task}: a run without --limit can read {_megabytes(need)} of the "
-                    f"{_megabytes(archive.size)} of {archive} picture by picture. It is faster to "
-                    f"run `proactivebench download --datasets {dataset.task}` before"
-                )
+            index = self.archives.index(archive)
+            read = sum(member.packed for member in index.among(wanted)) if index else 0
+            reads.append(NetworkRead(archive.name, read, archive.size))
+        return reads
 
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB"
+    def on_disk(self) -> LocalStore:
+        if not downloads().is_dir():
+            raise DataError(
+                "nothing was downloaded, so all images would be read from the hub. Run "
+                "`proactivebench download` before, or name a folder with --data-dir or "
+                f"{config.DATA_DIR}; or add --quick, which only looks for the images' names"
+            )
+        return LocalStore(downloads())

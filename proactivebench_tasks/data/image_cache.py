@@ -1,31 +1,27 @@
-"""Frames: pictures read over the network, kept on disk up to a bounded size.
+"""ImageCache: images read over the network, kept on disk up to a bounded size.
 
-The oldest go first; a picture that is read becomes young again. Any number of threads and processes
-may use the folder at once.
+When there are too many, those that were not read for the longest time are deleted. Any number of
+threads and processes may use the folder at once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
 
-from proactivebench_tasks.config import cache_dir
-from proactivebench_tasks.errors import DataError
+from proactivebench_tasks import config
+from proactivebench_tasks.files import written_whole
 
-#: Gigabytes kept at most.
-LIMIT = "PROACTIVEBENCH_FRAMES_GB"
-_DEFAULT_LIMIT = "5"
 _KEPT = 0.9  # share of the limit that is left after clearing up
 _UNCHECKED = 0.05  # share of it that a process adds before it looks at the folder again
 
 
-class Frames:
+class ImageCache:
     """A bounded folder of byte strings. ``limit`` is in bytes."""
 
     def __init__(self, folder: Path, limit: int) -> None:
@@ -34,21 +30,15 @@ class Frames:
         self._unchecked = limit  # bytes added since the folder was looked through; many at first
 
     @classmethod
-    def cached(cls) -> Frames:
+    def configured(cls) -> ImageCache:
         """The one in the cache folder."""
-        value = os.environ.get(LIMIT, _DEFAULT_LIMIT)
-        try:
-            limit = float(value)
-        except ValueError:
-            limit = -1
-        if not 0 <= limit < float("inf"):
-            raise DataError(f"{LIMIT} is {value!r}; expected a number of gigabytes, 0 or more")
-        return cls(cache_dir() / "frames", int(limit * 1e9))
+        configured = config.get()
+        return cls(configured.cache_folder / "frames", int(configured.frames_gb * 1e9))
 
     def get(self, key: str, intact: Callable[[bytes], bool], fetch: Callable[[], bytes]) -> bytes:
         """What is kept under ``key`` if it is intact, else what ``fetch`` returns, kept from then.
 
-        Whoever asks for the same key meanwhile waits: a picture is fetched once.
+        Whoever asks for the same key meanwhile waits: an image is fetched once.
         """
         name = hashlib.sha256(key.encode()).hexdigest()[:32]
         file = self._folder / name[:2] / name
@@ -58,7 +48,7 @@ class Frames:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             lock.acquire()
-        except OSError:  # a folder that cannot be written is no reason not to show the picture
+        except OSError:  # a folder that cannot be written is no reason not to show the image
             return fetch()
         try:
             if (content := self._read(file, intact)) is not None:
@@ -83,12 +73,10 @@ class Frames:
     def _keep(self, file: Path, content: bytes) -> None:
         if len(content) > self._limit:
             return
-        draft = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
         try:
-            draft.write_bytes(content)
-            draft.replace(file)
-        except OSError:  # a full disk is no reason not to show the picture
-            draft.unlink(missing_ok=True)
+            with written_whole(file) as draft:
+                draft.write_bytes(content)
+        except OSError:  # a full disk is no reason not to show the image
             return
         self._unchecked += len(content)
         if self._unchecked >= self._limit * _UNCHECKED:

@@ -1,51 +1,58 @@
-"""Pictures: the pixels of an observation."""
+"""Images: files of a store as decoded pixels."""
 
 from __future__ import annotations
 
 import io
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from PIL import Image, ImageFile
 
-from proactivebench_tasks.data.store import Data
+from proactivebench_tasks.data.store import Store
 from proactivebench_tasks.environments.environment import Box
 from proactivebench_tasks.errors import DataError
 
-#: Pixels of one picture, decoded. A few kilobytes can claim billions of them.
+#: Pixels of one image, decoded. A few kilobytes can claim billions of them.
 MAX_PIXELS = 64_000_000
 
 
-def picture(data: Data, image: str, crop: Box | None) -> Image.Image:
-    """The picture at path ``image`` as RGB, cut to ``crop`` (pixels; parts outside are black).
+def load_image(store: Store, image_path: str, crop: Box | None) -> Image.Image:
+    """The image at a path as RGB, cut to ``crop`` (in its pixels; parts outside it are black).
 
-    Raises ``DataError`` with the path when it is missing, truncated, too large or no picture.
+    Raises ``DataError`` with the path when it is missing, truncated, too large or no image.
     """
-    content = data.read(image)
+    return decode(read_image(store, image_path), f"image {image_path} in {store}", crop)
+
+
+def read_image(store: Store, image_path: str) -> bytes:
+    """The file of an image, as it stands; ``DataError`` if there is none or it cannot be read."""
+    content = store.read(image_path)
     if content is None:
-        raise DataError(data.missing(image))
-    name = f"picture {image} in {data}"
+        raise DataError(store.missing(image_path))
+    return content
+
+
+def decode(content: bytes, name: str, crop: Box | None) -> Image.Image:
+    """A file's content as RGB, cut to ``crop``; ``name`` is what messages call it."""
     try:
         with _strict, Image.open(io.BytesIO(content)) as file:
             _limit(file.width, file.height, name)
-            pixels = file.convert("RGB")
+            whole = file.convert("RGB")
         if crop is None:
-            return pixels
+            return whole
         name = f"{crop} of {name}"
         _limit(crop.right - crop.left, crop.bottom - crop.top, name)
         # PIL takes floats here and rounds them, as the published package relies on.
-        return pixels.crop((crop.left, crop.top, crop.right, crop.bottom))  # type: ignore[arg-type]
+        return whole.crop((crop.left, crop.top, crop.right, crop.bottom))  # type: ignore[arg-type]
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise DataError(f"{name} cannot be read: {error}") from error
 
 
 class _Strict:
-    """While any thread is in it, Pillow refuses truncated pictures.
+    """While any thread is in it, Pillow refuses truncated images.
 
-    lmms-eval switches a global of Pillow so that they are shown, partly black. That stands for its
-    other tasks; what a model sees here must be what the benchmark has.
+    lmms-eval switches a global of Pillow so that they are shown, partly black. That stays so for
+    its other tasks; what a model sees here must be what the benchmark has.
     """
 
     def __init__(self) -> None:
@@ -80,15 +87,3 @@ def _limit(width: float, height: float, name: str) -> None:
         raise DataError(
             f"{name} has {width:,.0f} x {height:,.0f} pixels; {MAX_PIXELS:,} in all are allowed"
         )
-
-
-@contextmanager
-def whole_pictures_only() -> Iterator[None]:
-    """Let Pillow refuse truncated pictures. lmms-eval sets it the other way for the whole process,
-    and a picture that ends in black would be graded like any other."""
-    before = ImageFile.LOAD_TRUNCATED_IMAGES
-    ImageFile.LOAD_TRUNCATED_IMAGES = False
-    try:
-        yield
-    finally:
-        ImageFile.LOAD_TRUNCATED_IMAGES = before

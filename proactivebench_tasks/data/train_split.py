@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from proactivebench_tasks.data.hub import REPO, answers
+from proactivebench_tasks import config
+from proactivebench_tasks.data.hub import REPO, hub_errors
 from proactivebench_tasks.errors import DataError
 
 COLUMNS = (
@@ -22,21 +23,23 @@ COLUMNS = (
 ROWS = 26_879
 
 
-def load(folder: Path | None, required: bool) -> Any:
+def load(data_dir: Path | None = None) -> Any:
     """The split as a ``datasets.Dataset`` with at least ``COLUMNS``.
 
-    From the parquet files ``train*.parquet`` in or beside ``folder``, else from the hub; not from
-    the hub if ``required``. Raises ``DataError`` when it cannot be had or lacks a column.
+    From the parquet files ``train*.parquet`` in or beside ``data_dir`` and nowhere else, if one is
+    given. If not, from those of ``PROACTIVEBENCH_DATA_DIR``, else from the hub. Raises
+    ``DataError`` when it cannot be had or lacks a column.
     """
     from datasets import load_dataset
 
+    folder = data_dir or config.get().data_folder
     if files := _parquet(folder) if folder else []:
         where = str(files[0].parent)
         try:
             table = load_dataset("parquet", data_files=list(map(str, files)), split="train")
         except Exception as error:  # pyarrow's and datasets' errors have no common base
             raise DataError(f"the train split in {where} cannot be read: {error}") from error
-    elif required:
+    elif data_dir is not None:
         raise DataError(
             f"there is no train*.parquet in {folder}, its folder `data`, or beside them; "
             f"`hf download {REPO} --repo-type dataset --include 'data/*' --local-dir {folder}` "
@@ -44,7 +47,7 @@ def load(folder: Path | None, required: bool) -> Any:
         )
     else:
         where = f"hub:{REPO}"
-        with answers("the train split"):
+        with hub_errors("the train split"):
             try:
                 table = load_dataset(REPO, split="train")
             except ValueError as error:  # how datasets says that its cache has nothing

@@ -1,7 +1,7 @@
-"""Archive: a zip file whose pictures are read in place, from a disk or over a network.
+"""ZipArchive: a zip file whose images are read in place, from a disk or over a network.
 
 Nothing is ever unpacked to disk, so no member name can lead anywhere. A member's place comes from
-the archive's ``Directory``; its bytes come from one read of the archive, which needs no open file
+the archive's ``ZipIndex``; its bytes come from one read of the archive, which needs no open file
 and thus no lock, whatever threads and forks there are.
 """
 
@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from proactivebench_tasks.config import cache_dir
-from proactivebench_tasks.data.zip_index import Directory, Member
+from proactivebench_tasks.data.zip_index import Member, ZipIndex
 from proactivebench_tasks.errors import DataError
 
-#: Bytes of one picture, packed or not. More is no picture but a mistake or an attack.
+#: Bytes of one image, packed or not. More is no image but a mistake or an attack.
 MAX_MEMBER = 256 * 2**20
 
 _LOCAL_HEADER = struct.Struct(
@@ -38,7 +38,7 @@ _DECOMPRESSORS: Mapping[int, Callable[[], Any]] = {
 }
 
 
-class Archive(ABC):
+class ZipArchive(ABC):
     """A zip archive: ``name`` for messages, ``version`` changes with its content, bytes in all."""
 
     #: What to do about a damaged archive.
@@ -61,10 +61,10 @@ class Archive(ABC):
         """The archive's bytes from ``start`` up to ``end``, or up to its end."""
 
     @cached_property
-    def directory(self) -> Directory:
-        """Raises ``DataError`` if the archive is damaged or no zip."""
+    def index(self) -> ZipIndex:
+        """Which images it holds, and where; ``DataError`` if it is damaged or no zip."""
         try:
-            return Directory.of(self.name, self.version, self.open)
+            return ZipIndex.of(self.name, self.version, self.open)
         except OSError as error:
             raise DataError(
                 f"archive {self}: its directory cannot be read, or kept in {cache_dir()} "
@@ -113,7 +113,7 @@ class Archive(ABC):
         return block
 
 
-class LocalArchive(Archive):
+class LocalArchive(ZipArchive):
     """An archive on disk."""
 
     advice = (
@@ -135,33 +135,33 @@ class LocalArchive(Archive):
             return file.read(end - start)
 
 
-class Archives:
+class ZipArchives:
     """Several archives, looked through in their order. One that is damaged hides no other."""
 
-    def __init__(self, archives: Sequence[Archive]) -> None:
+    def __init__(self, archives: Sequence[ZipArchive]) -> None:
         self.all = tuple(archives)
         self._broken: dict[str, str] = {}
 
     def prepare(self, at_once: int) -> None:
-        """Read the directories of all now, some at once, instead of when they are needed."""
+        """Read the indexes of all now, some at once, instead of when they are needed."""
         with ThreadPoolExecutor(at_once) as pool:
-            list(pool.map(self.directory, self.all))
+            list(pool.map(self.index, self.all))
 
-    def directory(self, archive: Archive) -> Directory | None:
-        """The archive's directory, ``None`` if it is damaged; then it is not tried again."""
+    def index(self, archive: ZipArchive) -> ZipIndex | None:
+        """The archive's index, ``None`` if it is damaged; then it is not tried again."""
         if archive.name not in self._broken:
             try:
-                return archive.directory
+                return archive.index
             except DataError as error:
                 self._broken[archive.name] = str(error)
         return None
 
-    def find(self, path: str) -> tuple[Archive, Member] | None:
+    def find(self, path: str) -> tuple[ZipArchive, Member] | None:
         """The first archive with a member at this path. ``DataError`` if no intact one has it,
         but there are damaged ones."""
         for archive in self.all:
-            directory = self.directory(archive)
-            if directory is not None and (member := directory.find(path)):
+            index = self.index(archive)
+            if index is not None and (member := index.find(path)):
                 return archive, member
         if self._broken:
             raise DataError("; ".join(self._broken.values()))

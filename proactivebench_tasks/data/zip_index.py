@@ -1,4 +1,4 @@
-"""Directory: which pictures a zip archive holds and where, read once and kept as a small table.
+"""ZipIndex: which images a zip archive holds and where, read once and kept as a small table.
 
 Reading the directory of 70,000 members takes zipfile a second, and over a network all of its bytes.
 The table is opened in a millisecond, looked up without loading it, and never written again: an
@@ -15,7 +15,7 @@ import threading
 import unicodedata
 import zipfile
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +24,7 @@ from filelock import FileLock
 
 from proactivebench_tasks.config import cache_dir
 from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.files import written_whole
 
 #: Raised by one when the table changes shape, so that older ones are not read.
 _LAYOUT = 1
@@ -44,7 +45,7 @@ class Member:
     fault: str | None = None
 
 
-class Directory:
+class ZipIndex:
     """The members of one archive. Any number of threads and processes may share the file."""
 
     def __init__(self, file: Path) -> None:
@@ -54,8 +55,8 @@ class Directory:
     @classmethod
     def of(
         cls, archive: str, version: str, opened: Callable[[], AbstractContextManager[IO[bytes]]]
-    ) -> Directory:
-        """The directory of an archive, from the cache or else read through ``opened``.
+    ) -> ZipIndex:
+        """The index of an archive, from the cache or else read through ``opened``.
 
         ``version`` must change with the archive's content. Raises what zipfile raises.
         """
@@ -102,10 +103,7 @@ class Directory:
 
 
 def _write(file: Path, members: list[Member], rejected: list[tuple[str, str]]) -> None:
-    draft = file.with_suffix(f".{os.getpid()}.tmp")
-    draft.unlink(missing_ok=True)
-    table = sqlite3.connect(draft)
-    try:
+    with written_whole(file) as draft, closing(sqlite3.connect(draft)) as table:
         table.execute("PRAGMA journal_mode = OFF")
         table.execute(
             "CREATE TABLE member (path TEXT PRIMARY KEY, offset INT, packed INT, size INT, crc INT,"
@@ -115,9 +113,6 @@ def _write(file: Path, members: list[Member], rejected: list[tuple[str, str]]) -
         table.executemany("INSERT INTO member VALUES (?, ?, ?, ?, ?, ?, ?)", map(astuple, members))
         table.executemany("INSERT INTO rejected VALUES (?, ?)", rejected)
         table.commit()
-    finally:
-        table.close()
-    draft.replace(file)  # whole or not at all
 
 
 def _members(stream: IO[bytes]) -> tuple[list[Member], list[tuple[str, str]]]:

@@ -13,14 +13,22 @@ from proactivebench_tasks.environments.mvpn import MvpnEnvironment
 from proactivebench_tasks.environments.quickdraw import QuickdrawEnvironment
 from proactivebench_tasks.environments.rod import RodEnvironment
 from proactivebench_tasks.environments.vsod import VsodEnvironment
-from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
 
 ENVIRONMENTS: Mapping[Dataset, type[Environment[Any]]] = {
-    Dataset.ROD: RodEnvironment,
-    Dataset.VSOD: VsodEnvironment,
-    Dataset.MVPN: MvpnEnvironment,
-    Dataset.IMAGENETC: ImagenetcEnvironment,
-    Dataset.QUICKDRAW: QuickdrawEnvironment,
-    Dataset.CHANGEIT: ChangeitEnvironment,
-    Dataset.COCO: CocoEnvironment,
+    environment.sample_type.dataset: environment
+    for environment in (
+        RodEnvironment,
+        VsodEnvironment,
+        MvpnEnvironment,
+        ImagenetcEnvironment,
+        QuickdrawEnvironment,
+        ChangeitEnvironment,
+        CocoEnvironment,
+    )
 }
+
+
+def parse_sample(dataset: Dataset, row: object) -> Sample:
+    """Validate one row of a dataset; ``DataError`` names every field at fault."""
+    return parse(ENVIRONMENTS[dataset].sample_type, row)

@@ -1,14 +1,57 @@
-"""COCO: one image, shown through a window that shows too little and can be moved or widened."""
+"""COCO: one image, shown through a window that shows too little and can be moved or widened.
+
+- Start: the row's ``crop``, already widened by one step.
+- Actions: "to the left", "to the right", "up", "down" widen the window on that side, "farther" on
+  all sides. A direction is withdrawn once it has reached its limit.
+- End: after ``granularity`` turns for each direction of the sample; one more than that in a zoom.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from proactivebench_tasks.environments.environment import Action, Box, Environment, State
-from proactivebench_tasks.protocol.samples import CocoSample
+from proactivebench_tasks.protocol.samples import Count, Dataset, Number, Sample
 
 _HORIZONTAL = (Action.LEFT, Action.RIGHT)
 _VERTICAL = (Action.UP, Action.DOWN)
+
+
+class Crop(BaseModel):
+    """COCO's starting window, in pixels of the whole image."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    top: Number
+    left: Number
+    height: Number
+    width: Number
+
+
+class CocoSample(Sample):
+    """Crop that shows too little. Steps are in pixels."""
+
+    dataset: ClassVar[Dataset] = Dataset.COCO
+    placeholders: ClassVar[frozenset[str]] = frozenset()
+
+    direction: Annotated[
+        str, Field(pattern=r"^((left|right|up|down)(_(left|right|up|down))?|zoom)$")
+    ]
+    granularity: Count
+    horizontal_step: Number
+    vertical_step: Number
+    crop: Crop
+
+    @property
+    def is_zoom(self) -> bool:
+        return self.direction == "zoom"
+
+    @property
+    def hint_name(self) -> str:
+        return "coco_zoom" if self.is_zoom else super().hint_name
 
 
 @dataclass(frozen=True)
@@ -28,6 +71,7 @@ def _grown(reach: float, moves: int) -> float:
 
 
 class CocoEnvironment(Environment[CocoSample]):
+    sample_type = CocoSample
     actions = {
         "to the left": Action.LEFT,
         "to the right": Action.RIGHT,
@@ -42,29 +86,25 @@ class CocoEnvironment(Environment[CocoSample]):
         return self.sample.direction.split("_")
 
     @property
-    def _zoom(self) -> bool:
-        return self.sample.direction == "zoom"
-
-    @property
     def max_turns(self) -> int:
-        if self._zoom:
+        if self.sample.is_zoom:
             return self.sample.granularity + 1
         return self.sample.granularity * len(self._directions)
 
     def start(self) -> Window:
         return Window(
             turn=0,
-            image=self.sample.first_image,
+            image_id=self.sample.first_image,
             horizontal=self.sample.horizontal_step,
             vertical=self.sample.vertical_step,
         )
 
     def withdrawn(self, state: State) -> tuple[str, ...]:
         assert isinstance(state, Window)
-        steps = self.max_turns if self._zoom else self.sample.granularity
+        steps = self.max_turns if self.sample.is_zoom else self.sample.granularity
         widest = self.sample.horizontal_step * steps
         tallest = self.sample.vertical_step * steps
-        if self._zoom:
+        if self.sample.is_zoom:
             return self.options_for(Action.ZOOM_OUT) if state.horizontal == widest else ()
         gone: list[str] = []
         if state.horizontal >= (widest if self._along("left", "right") else 0):
@@ -89,7 +129,7 @@ class CocoEnvironment(Environment[CocoSample]):
             after = replace(after, vertical=reach, vertical_moves=moves)
         return after
 
-    def path(self, image: int, state: State) -> str:
+    def path(self, image_id: int, state: State) -> str:
         return self.sample.image_template
 
     def crop(self, state: State) -> Box | None:
@@ -99,15 +139,17 @@ class CocoEnvironment(Environment[CocoSample]):
         crop = self.sample.crop
         # The row's height and width are the window's lower and right edge, except in a zoom.
         top, left, bottom, right = crop.top, crop.left, crop.height, crop.width
-        if self._zoom or "up" in self._directions:
+        if self.sample.is_zoom or "up" in self._directions:
             top -= state.vertical
-        if self._zoom or "left" in self._directions:
+        if self.sample.is_zoom or "left" in self._directions:
             left -= state.horizontal
-        if self._zoom or "down" in self._directions:
+        if self.sample.is_zoom or "down" in self._directions:
             bottom += state.vertical
-        if self._zoom or "right" in self._directions:
+        if self.sample.is_zoom or "right" in self._directions:
             right += state.horizontal
-        if self._zoom:  # last: the order of these additions decides the last bit, and so a pixel
+        if (
+            self.sample.is_zoom
+        ):  # last: the order of these additions decides the last bit, and so a pixel
             bottom, right = bottom + crop.top, right + crop.left
         return Box(left=left, top=top, right=right, bottom=bottom)
 

@@ -1,7 +1,7 @@
 """Environment: the rules of one dataset, as functions of a sample and a small frozen state.
 
-A dataset's module overrides what it does differently and nothing else. ``Episode`` (base.py) plays
-one sample by these rules.
+A dataset's module overrides what it does differently and nothing else. ``Episode`` (episode.py)
+plays one sample by these rules.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ class Mode(str, Enum):
 
     NORMAL = "normal"
     REFERENCE = "reference"  # nothing is hidden, nothing can be asked
-    RANDOM = "random"  # the suggestions are meaningless: does the model still take them?
+    #: The suggestions are meaningless, and what an accepted one does is drawn: does the model still
+    #: take them? Not to be mixed up with the policy ``random`` of the baselines, which plays any
+    #: mode by picking any option of the list.
+    RANDOM = "random"
 
 
 class Action(Enum):
-    """What an accepted suggestion does to the image."""
+    """What an accepted suggestion does to what is shown."""
 
     LEFT = auto()
     RIGHT = auto()
@@ -55,10 +58,11 @@ class Box:
 
 @dataclass(frozen=True)
 class State:
-    """Where an episode stands: ``turn`` suggestions were accepted; ``image`` is what is shown."""
+    """Where an episode stands: ``turn`` suggestions were accepted; ``image_id`` is the number of
+    the image that is shown."""
 
     turn: int
-    image: int
+    image_id: int
 
 
 S = TypeVar("S", bound=Sample)
@@ -71,8 +75,11 @@ def is_suggestion(option: str) -> bool:
 
 
 class Environment(Generic[S]):
-    """The common rules. ``actions`` maps a fragment of a suggestion's text to what it does."""
+    """The common rules: every category counts at any time, and turns end after ``num_images``."""
 
+    #: What a row of this dataset is parsed to.
+    sample_type: ClassVar[type[Sample]]
+    #: What a suggestion does, by a fragment of its lower-cased text.
     actions: ClassVar[Mapping[str, Action]]
     #: Whether the last turn offers nothing more to ask for (MVP-N, ImageNet-C, QuickDraw).
     runs_out: ClassVar[bool] = False
@@ -88,7 +95,7 @@ class Environment(Generic[S]):
         return self.sample.num_images
 
     def start(self) -> State:
-        return State(turn=0, image=self.sample.first_image)
+        return State(turn=0, image_id=self.sample.first_image)
 
     # What is on the list, and what is right in it.
 
@@ -146,10 +153,10 @@ class Environment(Generic[S]):
 
     def move(self, state: State, action: Action) -> State:
         """The state after an accepted suggestion."""
-        image = self.next_image(state, action)
-        return replace(state, turn=state.turn + 1, image=image)
+        image_id = self.next_image_id(state, action)
+        return replace(state, turn=state.turn + 1, image_id=image_id)
 
-    def next_image(self, state: State, action: Action) -> int:
+    def next_image_id(self, state: State, action: Action) -> int:
         raise NotImplementedError
 
     def in_range(self, state: State) -> bool:
@@ -158,12 +165,13 @@ class Environment(Generic[S]):
 
     # What is shown.
 
-    def image(self, state: State) -> str:
-        """Path of the image, relative to the data folder."""
-        return self.path(self.sample.reference_image if self._reference else state.image, state)
+    def image_path(self, state: State) -> str:
+        """Path of the image that is shown, below the data folder."""
+        return self.path(self.sample.reference_image if self._reference else state.image_id, state)
 
-    def path(self, image: int, state: State) -> str:
-        return self.sample.image_template.format(image=image)
+    def path(self, image_id: int, state: State) -> str:
+        """Path of the image with this number, below the data folder."""
+        return self.sample.image_template.format(image=image_id)
 
     def crop(self, state: State) -> Box | None:
         """The part of the image that is shown; ``None`` for all of it."""
@@ -183,9 +191,9 @@ class Environment(Generic[S]):
         return [c.replace(".", "") for c in self.correct_categories(self.start())]
 
 
-def frame(image: int) -> str:
-    """Image number as four digits, as the file names of VSOD, MVP-N and QuickDraw have it."""
-    return f"{image:04d}"
+def four_digits(image_id: int) -> str:
+    """An image's number as the file names of VSOD, MVP-N and QuickDraw have it."""
+    return f"{image_id:04d}"
 
 
 def derived_seed(*parts: object) -> int:

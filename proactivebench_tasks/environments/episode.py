@@ -1,6 +1,6 @@
 """Episode: one sample, played turn by turn. Start reading here.
 
-    episode = Episode(Dataset.ROD, sample, protocol)
+    episode = Episode(sample, protocol)
     while not episode.done:
         seen = episode.observe()        # image, window, prompt, lettered list
         turn = episode.step(answer)     # graded; the image may change
@@ -13,25 +13,21 @@ from the ``Protocol``.
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from proactivebench_tasks.environments import ENVIRONMENTS
+from proactivebench_tasks.environments import ENVIRONMENTS, random_mode
 from proactivebench_tasks.environments.environment import (
     Action,
     Box,
     Environment,
     Mode,
     State,
-    derived_seed,
 )
-from proactivebench_tasks.environments.grading import Verdict, grade
-
-if TYPE_CHECKING:
-    from proactivebench_tasks.protocol.protocol import Protocol
-    from proactivebench_tasks.protocol.samples import Dataset, Sample
+from proactivebench_tasks.environments.grading import Grade, grade
+from proactivebench_tasks.protocol.protocol import Protocol
+from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 
 class Stop(str, Enum):
@@ -48,7 +44,7 @@ class Stop(str, Enum):
 class Observation:
     """What the model is shown in one turn. ``options`` are the suggestions, then the categories."""
 
-    image: str  # path below the data folder
+    image_path: str  # below the data folder
     crop: Box | None
     prompt: str
     options: tuple[str, ...]
@@ -57,15 +53,15 @@ class Observation:
 
 @dataclass(frozen=True)
 class Turn:
-    """One answer and what came of it. ``image_id`` is the state's image number before it."""
+    """One answer and what came of it. Image and window are those that were shown before it."""
 
-    image: str
+    image_path: str
     image_id: int
     crop: Box | None
     options: tuple[str, ...]
     answer: str
-    suggestion: Verdict
-    category: Verdict
+    suggestion: Grade
+    category: Grade
     stop: Stop | None
 
 
@@ -85,40 +81,40 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class TurnGrade:
     """An answer's grades as a suggestion and a category; ``accepted`` is the suggestion taken."""
 
-    suggestion: Verdict
-    category: Verdict
+    suggestion: Grade
+    category: Grade
     accepted: str | None = None
 
 
-def judge(environment: Environment[Any], state: State, answer: str) -> Judgement:
+def grade_turn(environment: Environment[Any], state: State, answer: str) -> TurnGrade:
     """Grade an answer in a state. The right category goes before a right suggestion."""
     listed = environment.suggestions(state)
     helpful = environment.correct_suggestions(state)
     asked = grade(answer, listed, helpful)
     right = environment.correct_categories(state)
     named = grade(answer, environment.sample.categories, right, offset=len(listed))
-    if named is Verdict.CORRECT or asked is not Verdict.CORRECT:
-        return Judgement(asked, named)
-    accepted = next(o for o in helpful if grade(answer, listed, [o]) is Verdict.CORRECT)
-    return Judgement(asked, named, accepted)
+    if named is Grade.CORRECT or asked is not Grade.CORRECT:
+        return TurnGrade(asked, named)
+    accepted = next(o for o in helpful if grade(answer, listed, [o]) is Grade.CORRECT)
+    return TurnGrade(asked, named, accepted)
 
 
 def advance(
-    environment: Environment[Any], state: State, judged: Judgement, drawn: Action | None = None
+    environment: Environment[Any], state: State, graded: TurnGrade, drawn: Action | None = None
 ) -> tuple[State, Stop | None]:
     """The state after a turn, and why the episode ends if it does.
 
     ``drawn`` is what an accepted suggestion does in random mode, whatever its text.
     """
-    if judged.category is Verdict.CORRECT:
+    if graded.category is Grade.CORRECT:
         return state, Stop.SOLVED
-    if judged.accepted is None:
-        off_list = judged.suggestion is judged.category is Verdict.MISMATCH
+    if graded.accepted is None:
+        off_list = graded.suggestion is graded.category is Grade.MISMATCH
         return state, Stop.MISMATCH if off_list else Stop.WRONG
-    after = environment.move(state, drawn or environment.action(judged.accepted))
+    after = environment.move(state, drawn or environment.action(graded.accepted))
     if not environment.in_range(after):
         return after, Stop.OUT_OF_RANGE
     return after, Stop.MAX_TURNS if after.turn == environment.max_turns else None
@@ -129,22 +125,24 @@ class Episode:
 
     def __init__(
         self,
-        dataset: Dataset,
         sample: Sample,
         protocol: Protocol,
         mode: Mode = Mode.NORMAL,
         seed: int = 0,
         hint: bool = False,
     ) -> None:
-        self.dataset = dataset
         self.sample = sample
         self.protocol = protocol
         self.mode = mode
+        self.seed = seed
         self.hint = hint
-        self.environment = ENVIRONMENTS[dataset](sample, mode)
+        self.environment = ENVIRONMENTS[sample.dataset](sample, mode)
         self.state = self.environment.start()
         self.turns: list[Turn] = []
-        self.seed = seed
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.sample.dataset
 
     @property
     def done(self) -> bool:
@@ -166,11 +164,11 @@ class Episode:
     def observe(self) -> Observation:
         """What the model sees now."""
         prompt = self.protocol.prompt(
-            self.dataset, self.sample, reference=self.mode is Mode.REFERENCE, hint=self.hint
+            self.sample, reference=self.mode is Mode.REFERENCE, hint=self.hint
         )
         options = self.suggestions + self.sample.categories
         return Observation(
-            image=self.environment.image(self.state),
+            image_path=self.environment.image_path(self.state),
             crop=self.environment.crop(self.state),
             prompt=prompt,
             options=options,
@@ -183,16 +181,16 @@ class Episode:
         if self.done:
             raise ValueError(f"sample {self.sample.id}: the episode is over")
         before = self.state
-        judged = judge(self.environment, before, answer)
-        after, stop = advance(self.environment, before, judged, self._drawn())
+        graded = grade_turn(self.environment, before, answer)
+        after, stop = advance(self.environment, before, graded, self._drawn())
         turn = Turn(
-            image=self.environment.image(before),
-            image_id=before.image,
+            image_path=self.environment.image_path(before),
+            image_id=before.image_id,
             crop=self.environment.crop(before),
             options=self.suggestions + self.sample.categories,
             answer=answer,
-            suggestion=judged.suggestion,
-            category=judged.category,
+            suggestion=graded.suggestion,
+            category=graded.category,
             stop=stop,
         )
         self.state = after
@@ -213,5 +211,4 @@ class Episode:
         """What an accepted suggestion does in random mode, drawn anew each turn."""
         if self.mode is not Mode.RANDOM:
             return None
-        seed = derived_seed(self.seed, self.dataset.value, self.sample.id, len(self.turns))
-        return random.Random(seed).choice(self.environment.all_actions)
+        return random_mode.drawn_action(self.environment, self.seed, turn=len(self.turns))

@@ -13,7 +13,7 @@ from enum import Enum
 _LETTER_PREFIX = re.compile(r"^.*[A-Z]\.\s*")
 
 
-class Verdict(str, Enum):
+class Grade(str, Enum):
     """What an answer is against a list of labels."""
 
     CORRECT = "correct"
@@ -21,7 +21,7 @@ class Verdict(str, Enum):
     MISMATCH = "mismatch"  # none of the labels
 
 
-def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: int = 0) -> Verdict:
+def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: int = 0) -> Grade:
     """Grade ``answer`` against ``labels``, of which those in ``correct`` are right.
 
     Text counts first, then the letter: label ``j`` has letter ``chr(65 + j + offset)``, so
@@ -31,15 +31,15 @@ def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: 
     """
     text = _normalise(answer)
     if text in {_normalise(label) for label in labels if label in correct}:
-        return Verdict.CORRECT
+        return Grade.CORRECT
     if text in map(_normalise, labels):
-        return Verdict.WRONG
+        return Grade.WRONG
 
     letter = answer.split(".")[0].lower().strip()
     if letter in {_letter(labels.index(label) + offset) for label in correct if label in labels}:
-        return Verdict.CORRECT
+        return Grade.CORRECT
     known = letter in {_letter(j + offset) for j in range(len(labels))}
-    return Verdict.WRONG if known else Verdict.MISMATCH
+    return Grade.WRONG if known else Grade.MISMATCH
 
 
 def _letter(position: int) -> str:

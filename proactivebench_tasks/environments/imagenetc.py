@@ -1,9 +1,16 @@
-"""ImageNet-C: a corrupted photo that gets cleaner with each right request."""
+"""ImageNet-C: a corrupted photo that gets cleaner with each right request.
+
+- Start: corruption level ``first_image``.
+- Actions: the one suggestion that repairs this corruption lowers the level by one.
+- End: after ``num_images`` turns; the last of them offers nothing more to ask for.
+"""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from proactivebench_tasks.environments.environment import Action, Environment, State
-from proactivebench_tasks.protocol.samples import ImagenetcSample
+from proactivebench_tasks.protocol.samples import Dataset, Sample, Text
 
 _REPAIRS = (
     "brightness",
@@ -17,7 +24,17 @@ _REPAIRS = (
 )
 
 
+class ImagenetcSample(Sample):
+    """Corrupted photo; ``quality_answer`` is the suggestion that repairs it."""
+
+    dataset: ClassVar[Dataset] = Dataset.IMAGENETC
+    placeholders: ClassVar[frozenset[str]] = frozenset({"level"})
+
+    quality_answer: Text
+
+
 class ImagenetcEnvironment(Environment[ImagenetcSample]):
+    sample_type = ImagenetcSample
     actions = dict.fromkeys(_REPAIRS, Action.IMPROVE)
     runs_out = True
     open_ended_suggestions = 1
@@ -27,11 +44,11 @@ class ImagenetcEnvironment(Environment[ImagenetcSample]):
             return (self.sample.quality_answer,)
         return super().helpful()
 
-    def next_image(self, state: State, action: Action) -> int:
-        return state.image - 1
+    def next_image_id(self, state: State, action: Action) -> int:
+        return state.image_id - 1
 
-    def path(self, image: int, state: State) -> str:
-        return self.sample.image_template.format(level=image)
+    def path(self, image_id: int, state: State) -> str:
+        return self.sample.image_template.format(level=image_id)
 
     def open_ended_answers(self) -> str:
         asks = [o.replace(".", "") for o in self.correct_suggestions(self.start())]

@@ -1,22 +1,59 @@
-"""MVP-N: views of an object that tell nothing, until the last one."""
+"""MVP-N: views of an object that tell nothing, until the last one.
+
+- Start: image ``first_image``.
+- Actions: any suggestion to turn the object or to look from elsewhere shows the next of
+  ``valid_images``.
+- End: after ``num_images`` turns; the last of them shows the informative view and offers nothing
+  more to ask for.
+"""
 
 from __future__ import annotations
 
-from proactivebench_tasks.environments.environment import Action, Environment, State, frame
-from proactivebench_tasks.protocol.samples import MvpnSample
+from typing import Annotated, ClassVar
+
+from pydantic import Field, model_validator
+
+from proactivebench_tasks.environments.environment import (
+    Action,
+    Environment,
+    State,
+    four_digits,
+)
+from proactivebench_tasks.protocol.samples import Dataset, Sample
+
+
+class MvpnSample(Sample):
+    """Views of an object, the last of ``valid_images`` being the informative one."""
+
+    dataset: ClassVar[Dataset] = Dataset.MVPN
+    placeholders: ClassVar[frozenset[str]] = frozenset({"image", "informative"})
+
+    valid_images: Annotated[tuple[int, ...], Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _enough_views(self) -> MvpnSample:
+        if len(self.valid_images) < self.num_images:
+            raise ValueError(
+                f"valid_images has {len(self.valid_images)} entries, fewer than num_images "
+                f"({self.num_images})"
+            )
+        return self
 
 
 class MvpnEnvironment(Environment[MvpnSample]):
+    sample_type = MvpnSample
     actions = dict.fromkeys(("rotate", "view", "angle", "orientation", "different"), Action.ROTATE)
     runs_out = True
     open_ended_suggestions = 2
 
-    def next_image(self, state: State, action: Action) -> int:
+    def next_image_id(self, state: State, action: Action) -> int:
         return self.sample.valid_images[state.turn + 1]
 
-    def path(self, image: int, state: State) -> str:
+    def path(self, image_id: int, state: State) -> str:
         informative = self._reference or state.turn + 1 == self.sample.num_images
-        return self.sample.image_template.format(image=frame(image), informative=int(informative))
+        return self.sample.image_template.format(
+            image=four_digits(image_id), informative=int(informative)
+        )
 
     def open_ended_answers(self) -> str:
         return "Rotate the object, Move the camera."

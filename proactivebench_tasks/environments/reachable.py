@@ -1,4 +1,4 @@
-"""Reach: everything an episode can ever show, whatever is answered."""
+"""Reachable: everything that an episode can ever show, whatever is answered."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any
 
 from proactivebench_tasks.environments import ENVIRONMENTS
 from proactivebench_tasks.environments.environment import Action, Box, Environment, Mode, State
-from proactivebench_tasks.protocol.samples import Dataset, Sample
+from proactivebench_tasks.protocol.samples import Sample
 
 
-def pictures(dataset: Dataset, sample: Sample) -> set[str]:
-    """Paths of the pictures that a sample's episodes can show, in all modes."""
-    return {path for path, _ in views(dataset, sample)}
+def image_paths(sample: Sample) -> set[str]:
+    """Paths below the data folder of the images that a sample can show, in all modes."""
+    return {path for path, _ in views(sample)}
 
 
-def views(dataset: Dataset, sample: Sample) -> set[tuple[str, Box | None]]:
-    """The pictures, and windows on them, that a sample's episodes can show, in all modes.
+def views(sample: Sample) -> set[tuple[str, Box | None]]:
+    """The images, and windows on them, that a sample's episodes can show, in all modes.
 
-    Random mode's windows are left out: it moves them on the same picture, and they are many. Raises
-    ``DataError`` where a suggestion of the sample leads nowhere.
+    Where the image is shown through a window (COCO), random mode is left out: it moves the window
+    over the same image to very many places. Raises ``DataError`` where a suggestion of the sample
+    leads nowhere.
     """
     found: set[tuple[str, Box | None]] = set()
     for mode in Mode:
-        environment = ENVIRONMENTS[dataset](sample, mode)
+        environment = ENVIRONMENTS[sample.dataset](sample, mode)
         if mode is Mode.RANDOM and environment.crop(environment.start()) is not None:
             continue
-        found |= {(environment.image(s), environment.crop(s)) for s in states(environment)}
+        found |= {(environment.image_path(s), environment.crop(s)) for s in states(environment)}
     return found
 
 
@@ -58,6 +59,9 @@ def _actions(environment: Environment[Any], state: State) -> set[Action]:
 
 
 def _lasting(environment: Environment[Any], state: State) -> State:
-    """The part of a state that decides what may follow. Only where suggestions run out is the turn
-    one of it; elsewhere a state that is reached again, later, leads to nothing new."""
+    """The part of a state that decides what may follow it.
+
+    Where suggestions run out (MVP-N, ImageNet-C, QuickDraw) the turn is part of that. Elsewhere it
+    is not: a state that is reached once more in a later turn leads to nothing new.
+    """
     return state if environment.runs_out else replace(state, turn=0)

@@ -1,4 +1,4 @@
-"""LocalJudge: a causal language model in this process, through transformers.
+"""HFJudge: a causal language model in this process, through transformers.
 
 The filter stage starts after the harness has freed the evaluated model, so there is room for it.
 Settings are those of the published evaluation: chat template with thinking on, sampling as the
@@ -19,9 +19,10 @@ from proactivebench_tasks.errors import JudgeError
 from proactivebench_tasks.judge.base import Reply
 from proactivebench_tasks.judge.question import Question
 from proactivebench_tasks.judge.settings import OFFICIAL_MAX_TOKENS, JudgeSettings
+from proactivebench_tasks.transcripts.open_ended import JudgeIdentity
 
 
-class LocalJudge:
+class HFJudge:
     """Loaded when it is first asked something. A batch holds questions of like length."""
 
     comparable = True
@@ -31,12 +32,12 @@ class LocalJudge:
         self._max_tokens = settings.max_tokens or OFFICIAL_MAX_TOKENS
 
     @property
-    def identity(self) -> dict[str, object]:
-        return {
-            "kind": self._settings.kind.value,
-            "model": self._settings.model,
-            "max_tokens": self._max_tokens,
-        }
+    def identity(self) -> JudgeIdentity:
+        return JudgeIdentity(
+            kind=self._settings.kind.value,
+            model=self._settings.model,
+            max_tokens=self._max_tokens,
+        )
 
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         texts = [self._chat(question) for question in questions]

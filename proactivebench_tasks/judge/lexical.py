@@ -12,9 +12,10 @@ from functools import lru_cache
 
 from nltk.stem.snowball import SnowballStemmer
 
+from proactivebench_tasks.config import JudgeKind
 from proactivebench_tasks.judge.base import Reply
 from proactivebench_tasks.judge.question import Question
-from proactivebench_tasks.judge.settings import Kind
+from proactivebench_tasks.transcripts.open_ended import JudgeIdentity
 
 VERSION = 1  # raised by one when verdicts may change: earlier ones are not reused
 
@@ -56,7 +57,7 @@ _SYNONYMS = {
 class LexicalJudge:
     """Replies as a model would: a line of marks."""
 
-    identity = {"kind": Kind.LEXICAL.value, "model": f"lexical-{VERSION}"}
+    identity = JudgeIdentity(kind=JudgeKind.LEXICAL.value, model=f"lexical-{VERSION}")
     comparable = False
 
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:

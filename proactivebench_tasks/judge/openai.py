@@ -1,7 +1,8 @@
-"""ServerJudge: any server that speaks the OpenAI chat protocol.
+"""OpenAIJudge: any server that speaks the OpenAI chat protocol.
 
-vLLM, SGLang, Ollama, ``transformers serve``, commercial ones. Sampling is left to the server, whose
-default is what the model's makers recommend, as in the published evaluation.
+That is vLLM, SGLang, Ollama, ``transformers serve`` and commercial ones. No sampling arguments are
+sent, so the server's defaults apply: for vLLM and SGLang these are the ones that the model's makers
+recommend, as in the published evaluation.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from openai import AuthenticationError, NotFoundError, OpenAI, OpenAIError, Perm
 from proactivebench_tasks.judge.base import Reply
 from proactivebench_tasks.judge.question import Question, encodable
 from proactivebench_tasks.judge.settings import JudgeSettings
+from proactivebench_tasks.transcripts.open_ended import JudgeIdentity
 
 #: Asking on is of no use after these: a wrong key, a wrong model name, a wrong address.
 _HOPELESS = (AuthenticationError, PermissionDeniedError, NotFoundError)
 
 
-class ServerJudge:
+class OpenAIJudge:
     """The client waits and asks again by itself: on 408, 409, 429 and 5xx, timeouts and dropped
     connections, and no sooner than a Retry-After says (one beyond two minutes is a failure)."""
 
@@ -36,9 +38,11 @@ class ServerJudge:
         self._limit = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
 
     @property
-    def identity(self) -> dict[str, object]:
-        """The address is no part of it: a model may move."""
-        return {"kind": self._settings.kind.value, "model": self._settings.model, **self._limit}
+    def identity(self) -> JudgeIdentity:
+        """The server's address is no part of it: the same model may be served elsewhere."""
+        return JudgeIdentity(
+            kind=self._settings.kind.value, model=self._settings.model, **self._limit
+        )
 
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """Replies in the order of their arrival.

@@ -1,4 +1,4 @@
-"""VerdictCache: what judges said, on disk, so that no question is asked twice.
+"""ReplyCache: what judges said, on disk, so that no question is asked twice.
 
 Kept is the reply as it came, whether or not there is a usable verdict in it: asking again until
 there is one would flatter the model. A question that got no reply is not kept.
@@ -18,7 +18,7 @@ from proactivebench_tasks.errors import JudgeError
 _BUSY_SECONDS = 60.0  # how long one process waits for another's write
 
 
-class VerdictCache:
+class ReplyCache:
     """Replies by ``Question.key``. Any number of processes of one machine may share the file."""
 
     def __init__(self, path: Path | None = None) -> None:
@@ -34,8 +34,8 @@ class VerdictCache:
             self._db.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, raw TEXT)")
         except (OSError, sqlite3.Error) as error:
             raise JudgeError(
-                f"the cache of verdicts, {path}, cannot be used: {error}. Set PROACTIVEBENCH_CACHE "
-                "to a folder that can be written to"
+                f"the cache of judges' replies, {path}, cannot be used: {error}. Set "
+                "PROACTIVEBENCH_CACHE to a folder that can be written to"
             ) from error
 
     def get(self, key: str) -> str | None:
@@ -50,7 +50,7 @@ class VerdictCache:
         )
         return self.get(key) or raw
 
-    def __enter__(self) -> VerdictCache:
+    def __enter__(self) -> ReplyCache:
         return self
 
     def __exit__(

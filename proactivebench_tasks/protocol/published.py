@@ -25,6 +25,7 @@ from typing import Any
 from filelock import FileLock
 from loguru import logger
 
+from proactivebench_tasks import config
 from proactivebench_tasks.config import cache_dir
 from proactivebench_tasks.errors import ProtocolError
 from proactivebench_tasks.protocol.protocol import Protocol
@@ -149,14 +150,22 @@ def _wheel() -> tuple[Mapping[str, str], str]:
     try:
         data = _intact(path)
         if data is None:
-            for name in ("PROACTIVEBENCH_OFFLINE", "HF_HUB_OFFLINE"):
-                if os.environ.get(name, "").upper() in {"1", "ON", "YES", "TRUE"}:
-                    raise _unavailable(f"{name} is set and there is no intact {path}")
+            if variable := _forbidden():
+                raise _unavailable(f"{variable} is set and there is no intact {path}")
             data = fetch().read_bytes()
     except OSError as error:
         raise _unavailable(f"{type(error).__name__}: {error}") from error
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return _checked(lambda name: archive.read(f"proactivebench/{name}"), path), str(path)
+
+
+def _forbidden() -> str | None:
+    """The variable that forbids to fetch anything, if one does."""
+    if config.get().offline:
+        return "PROACTIVEBENCH_OFFLINE"
+    # Read here, not by huggingface_hub, which takes long to import and is not needed.
+    told = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
+    return "HF_HUB_OFFLINE" if told else None
 
 
 def _checked(read: Callable[[str], bytes], origin: Path) -> Mapping[str, str]:
@@ -182,7 +191,7 @@ def _protocol(sources: Mapping[str, str], origin: str) -> Protocol:
     template = "def apply_multi_choice_template"
     intro, request = _literals(sources, "data_utils.py", "user_prompt", template, 2)
     zoom_hint, camera_hint = texts("hint_prompt", Dataset.COCO, 2)
-    hints = {d: texts("hint_prompt", d)[0] for d in Dataset if d is not Dataset.COCO}
+    hints = {d.task: texts("hint_prompt", d)[0] for d in Dataset if d is not Dataset.COCO}
     (ids,) = _literals(sources, "data_utils.py", "FILTER", None, 1)
     (judge_system,) = _literals(sources, "open_ended_gen.py", "SYSTEM_PROMPT", None, 1)
     (judge_user,) = _literals(sources, "open_ended_gen.py", "USER_PROMPT", None, 1)
@@ -193,8 +202,7 @@ def _protocol(sources: Mapping[str, str], origin: str) -> Protocol:
         options_intro=intro,
         options_request=request,
         prefix={d: texts("pre_prompt", d)[0] for d in (Dataset.VSOD, Dataset.CHANGEIT)},
-        hint=hints | {Dataset.COCO: camera_hint},
-        coco_zoom_hint=zoom_hint,
+        hint=hints | {"coco": camera_hint, "coco_zoom": zoom_hint},
         reference_question={Dataset.ROD: texts("reference_prompt", Dataset.ROD)[0]},
         chain_of_thought={d: texts("cot_prompt", d)[0] for d in (Dataset.ROD, Dataset.MVPN)},
         oeg_hint=oeg_hint,

@@ -1,8 +1,9 @@
 """Sample: one row of a dataset's jsonl, parsed and validated.
 
-A row is the benchmark's own record of one sample (ENVIRONMENTS in the paper's appendix; the hub
-dataset ``tdemin16/ProactiveBench``). Parsing is strict: a number written as text is an error, not a
-number. Columns that the benchmark does not define are ignored.
+A row is the benchmark's own record of one sample (source: the hub dataset
+``tdemin16/ProactiveBench``). Each dataset has a subclass of its own, beside its rules in
+``environments``. Parsing is strict: a number written as text is an error, not a number. Columns
+that the benchmark does not define are ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import string
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import PurePosixPath
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -57,20 +58,11 @@ class Dataset(str, Enum):
             raise DataError(f"unknown dataset {name!r}; expected one of {known}") from None
 
 
+S = TypeVar("S", bound="Sample")
+
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=100_000)]  # turns, frames: what a real sample can have
 Number = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class Crop(BaseModel):
-    """COCO's starting window, in pixels of the whole image."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    top: Number
-    left: Number
-    height: Number
-    width: Number
 
 
 class Sample(BaseModel):
@@ -78,6 +70,9 @@ class Sample(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
+    #: The dataset whose rows these are.
+    dataset: ClassVar[Dataset]
+    #: What stands in braces in ``image_template``.
     placeholders: ClassVar[frozenset[str]] = frozenset({"image"})
 
     id: int
@@ -89,6 +84,11 @@ class Sample(BaseModel):
     options: Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
     categories: Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
     answer: Text
+
+    @property
+    def hint_name(self) -> str:
+        """The protocol's hint that fits this sample; most datasets have a single one."""
+        return self.dataset.task
 
     @model_validator(mode="after")
     def _consistent(self) -> Sample:
@@ -115,87 +115,16 @@ class Sample(BaseModel):
         return self
 
 
-class RodSample(Sample):
-    """Object behind blocks."""
+def parse(kind: type[S], row: object) -> S:
+    """Validate one row of the dataset whose samples are of this ``kind``.
 
-
-class VsodSample(Sample):
-    """Object in a video, hidden by something that passes."""
-
-    strong_occlusions: bool
-
-
-class MvpnSample(Sample):
-    """Views of an object, the last of ``valid_images`` being the informative one."""
-
-    placeholders: ClassVar[frozenset[str]] = frozenset({"image", "informative"})
-
-    valid_images: Annotated[tuple[int, ...], Field(strict=False)]
-
-    @model_validator(mode="after")
-    def _enough_views(self) -> MvpnSample:
-        if len(self.valid_images) < self.num_images:
-            raise ValueError(
-                f"valid_images has {len(self.valid_images)} entries, fewer than num_images "
-                f"({self.num_images})"
-            )
-        return self
-
-
-class ImagenetcSample(Sample):
-    """Corrupted photo; ``quality_answer`` is the suggestion that repairs it."""
-
-    placeholders: ClassVar[frozenset[str]] = frozenset({"level"})
-
-    quality_answer: Text
-
-
-class QuickdrawSample(Sample):
-    """Unfinished sketch."""
-
-
-class ChangeitSample(Sample):
-    """Video frame from before (or after) the change of state; a move skips ``step_size`` frames."""
-
-    step_size: Count
-    max_steps: Count
-
-
-class CocoSample(Sample):
-    """Crop that shows too little. Steps are in pixels."""
-
-    placeholders: ClassVar[frozenset[str]] = frozenset()
-
-    direction: Annotated[
-        str, Field(pattern=r"^((left|right|up|down)(_(left|right|up|down))?|zoom)$")
-    ]
-    granularity: Count
-    horizontal_step: Number
-    vertical_step: Number
-    crop: Crop
-
-
-_MODELS: Mapping[Dataset, type[Sample]] = {
-    Dataset.ROD: RodSample,
-    Dataset.VSOD: VsodSample,
-    Dataset.MVPN: MvpnSample,
-    Dataset.IMAGENETC: ImagenetcSample,
-    Dataset.QUICKDRAW: QuickdrawSample,
-    Dataset.CHANGEIT: ChangeitSample,
-    Dataset.COCO: CocoSample,
-}
-
-
-def parse(dataset: Dataset, row: object) -> Sample:
-    """Validate one row of a dataset.
-
-    Returns the dataset's own subclass of ``Sample``. Raises ``DataError`` that names every field at
-    fault, what was found and what was expected; callers add file and line.
+    Raises ``DataError`` that names every field at fault, what was found and what was expected;
+    callers add file and line.
     """
     if not isinstance(row, Mapping):
         raise DataError(f"expected a JSON object, found {type(row).__name__}")
     try:
-        return _MODELS[dataset].model_validate(dict(row))
+        return kind.model_validate(dict(row))
     except ValidationError as error:
         raise DataError("; ".join(map(_fault, error.errors(include_url=False)))) from None
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from proactivebench_tasks.environments.episode import Summary
 from proactivebench_tasks.judge import verdict
-from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.transcripts.open_ended import OpenEnded
 
 
 def multiple_choice(summary: Summary | None, reused: int = 0) -> dict[str, float]:
@@ -36,17 +35,17 @@ def total(values: Iterable[float]) -> float:
     return sum(values)
 
 
-def open_ended(record: Mapping[str, Any] | None) -> dict[str, float]:
+def open_ended(record: OpenEnded | None) -> dict[str, float]:
     """One sample's metrics, all in %; ``None``, or a record with an error, for one that failed.
 
     ``acc`` (names the category), ``ps`` (makes a suggestion), ``agg`` (either), ``unscored`` (an
     answer without a usable verdict: the official protocol counts it as 0 in the other three, and
     so do they here), ``failed``.
     """
-    if record is None or record["error"] is not None:
+    if record is None or record.error is not None:
         return dict.fromkeys(("acc", "ps", "agg", "unscored"), 0.0) | {"failed": 100.0}
-    marks = record["judge"].get("verdict")
-    score = verdict.score(marks, Dataset.parse(record["dataset"]))
+    marks = record.judge.verdict
+    score = verdict.score(marks, record.dataset)
     return {
         "acc": 100.0 * score.category,
         "ps": 100.0 * score.suggestion,

@@ -1,4 +1,4 @@
-"""Analysis: what the paper compares between the studies of one model, from lmms-eval's results."""
+"""Studies: what the paper compares between the studies of one model, from lmms-eval's results."""
 
 from __future__ import annotations
 

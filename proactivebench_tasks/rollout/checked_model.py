@@ -1,15 +1,14 @@
-"""Guard: the model as the response cache sees it.
+"""CheckedModel: the model wrapper as the response cache sees it, its answers checked.
 
 The cache passes sampled answers over, and computes its keys after the call, when a wrapper may have
-changed its generation arguments. So the cache is shown requests without any, and the guard puts a
-fresh copy of them in place: what they are is part of the request's ``idx``.
+changed its generation arguments. So the cache is shown requests without any, and the checked model
+puts a fresh copy of them in place: what they are is part of the request's ``idx``.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.api.instance import (
@@ -20,56 +19,54 @@ from lmms_eval.api.instance import (
 )
 
 from proactivebench_tasks.errors import GenerationError, HarnessError
+from proactivebench_tasks.rollout.rollout import Answer, Failure, Outcome
 
 _FAILED_REQUEST = "[LMMS_EVAL_REQUEST_FAILED"  # what API wrappers return when they gave up
 
 
-@dataclass(frozen=True)
-class Reply:
-    """A wrapper's answer to one request: text, or why it is none."""
-
-    output: str | GenerationError
-    counts: TokenCounts | None = None
+class ModelRaised(Exception):
+    """A wrapper raised; its own exception is the cause. So it is not taken for one of the cache."""
 
 
-class Guard:
+class CheckedModel:
     """Calls the wrapper, with its own copy of ``gen_kwargs`` in each request, and checks what comes
-    back. ``replies`` holds, by ``id`` of the request, what came; ``raised`` whether the last call
-    did."""
+    back. ``before_call`` is called first. One is made for each call."""
 
     def __init__(
-        self,
-        lm: Any,
-        gen_kwargs: Mapping[str, Any],
-        in_step: Callable[[], object] = lambda: None,
+        self, lm: Any, gen_kwargs: Mapping[str, Any], before_call: Callable[[], object]
     ) -> None:
         self._lm = lm
         self._gen_kwargs = gen_kwargs
-        self._in_step = in_step
-        self.replies: dict[int, Reply] = {}
-        self.raised = False
+        self._before_call = before_call
+        #: What came of each request, by its ``id``.
+        self.outcomes: dict[int, Outcome] = {}
 
     def generate_until(self, requests: list[Instance]) -> list[Any]:
-        """What the cache may keep of each reply; ``None`` for nothing: neither failures nor empty
-        answers, which some wrappers return when generation fails. ``HarnessError`` when the number
-        of responses is wrong."""
-        self._in_step()
+        """What the cache may keep of each answer; ``None`` for nothing: neither failures nor empty
+        answers, which some wrappers return when generation fails.
+
+        ``ModelRaised`` when the wrapper raised, or did not return a response to each request.
+        """
+        self._before_call()
         try:
-            responses = self._lm.generate_until([self._for_wrapper(r) for r in requests])
-            wrapper = f"wrapper {type(self._lm).__name__} returned"
-            if not isinstance(responses, Sequence) or isinstance(responses, str):
-                raise HarnessError(f"{wrapper} a {type(responses).__name__}, not a list")
-            if len(responses) != len(requests):
-                raise HarnessError(
-                    f"{wrapper} {len(responses)} responses for {len(requests)} requests, so no "
-                    "answer can be told to belong to its sample"
-                )
-        except BaseException:
-            self.raised = True
-            raise
+            responses = self._responses(requests)
+        except Exception as error:
+            raise ModelRaised from error
         for request, response in zip(requests, responses, strict=True):
-            self.replies[id(request)] = self._reply(response)
-        return [_keepable(self.replies[id(request)]) for request in requests]
+            self.outcomes[id(request)] = self._checked(response)
+        return [_keepable(self.outcomes[id(request)]) for request in requests]
+
+    def _responses(self, requests: list[Instance]) -> Sequence[Any]:
+        responses = self._lm.generate_until([self._for_wrapper(r) for r in requests])
+        wrapper = f"wrapper {type(self._lm).__name__} returned"
+        if not isinstance(responses, Sequence) or isinstance(responses, str):
+            raise HarnessError(f"{wrapper} a {type(responses).__name__}, not a list")
+        if len(responses) != len(requests):
+            raise HarnessError(
+                f"{wrapper} {len(responses)} responses for {len(requests)} requests, so no "
+                "answer can be told to belong to its sample"
+            )
+        return responses
 
     def _for_wrapper(self, request: Instance) -> Instance:
         own = copy.copy(request)
@@ -79,12 +76,19 @@ class Guard:
         )
         return own
 
-    def _reply(self, response: Any) -> Reply:
-        text, counts = unwrap_generation_output(response) if _is_answer(response) else ("", None)
-        if _is_answer(response) and not text.startswith(_FAILED_REQUEST):
-            return Reply(text, counts)
+    def _checked(self, response: Any) -> Outcome:
+        if _is_answer(response):
+            answer = from_cache(response)
+            if not answer.text.startswith(_FAILED_REQUEST):
+                return answer
         wrapper = type(self._lm).__name__
-        return Reply(GenerationError(f"wrapper {wrapper} returned no answer: {response!r:.500}"))
+        return Failure(GenerationError(f"wrapper {wrapper} returned no answer: {response!r:.500}"))
+
+
+def from_cache(response: Any) -> Answer:
+    """The answer in a response that was checked before it was kept."""
+    text, counts = unwrap_generation_output(response)
+    return Answer(text, counts.to_dict() if counts else {})
 
 
 def _is_answer(response: Any) -> bool:
@@ -96,8 +100,8 @@ def _is_answer(response: Any) -> bool:
     return isinstance(response, str)
 
 
-def _keepable(reply: Reply) -> Any:
-    if not isinstance(reply.output, str) or not reply.output.strip():
+def _keepable(outcome: Outcome) -> Any:
+    if isinstance(outcome, Failure) or not outcome.text.strip():
         return None
     # A pair, unlike a GenerationResult, keeps its counts in the cache.
-    return reply.output if reply.counts is None else (reply.output, reply.counts.to_dict())
+    return (outcome.text, dict(outcome.tokens)) if outcome.tokens else outcome.text

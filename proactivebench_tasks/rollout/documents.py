@@ -1,6 +1,6 @@
 """Document: a prepared row as the harness hands it out, turned back into what it stands for.
 
-The columns are those of ``sources.prepared``.
+The columns are those of ``data.prepared``.
 """
 
 from __future__ import annotations
@@ -9,54 +9,46 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from PIL.Image import Image
-
-from proactivebench_tasks.data.images import picture
-from proactivebench_tasks.data.suite import Source
+from proactivebench_tasks.data.suite import Suite
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.episode import Episode, Observation
 from proactivebench_tasks.environments.random_mode import as_played
-from proactivebench_tasks.protocol.protocol import Protocol
-from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
-from proactivebench_tasks.transcripts.conversation import Exchange
-from proactivebench_tasks.transcripts.variant import Setting
+from proactivebench_tasks.protocol.samples import Dataset, Sample
+from proactivebench_tasks.transcripts.variant import Variant
 
 Document = Mapping[str, Any]
 
-
-def key(doc: Document) -> tuple[str, int]:
-    """What tells documents of one source apart. Ids may repeat in a jsonl; lines do not."""
-    return doc["dataset"], doc["line"]
+#: The samples of this run by ``key``, so that each row is validated once.
+_samples: dict[str, Sample] = {}
 
 
-def parts(doc: Document) -> tuple[Dataset, Sample, Protocol]:
-    """Dataset, sample and wording of a document."""
-    dataset = Dataset.parse(doc["dataset"])
-    return dataset, parse(dataset, doc), Source(doc["source"]).protocol
+def key(doc: Document) -> str:
+    """What no other document has. Ids may repeat in a jsonl, and data folders hold equal lines."""
+    return str(doc["row"])
 
 
-def episode(doc: Document, setting: Setting) -> Episode:
+def suite(doc: Document) -> Suite:
+    """The suite that a document is from."""
+    return Suite(doc["suite"])
+
+
+def sample(doc: Document) -> Sample:
+    """The sample in a document."""
+    if (found := _samples.get(key(doc))) is None:
+        found = _samples[key(doc)] = parse_sample(Dataset.parse(doc["dataset"]), doc)
+    return found
+
+
+def episode(doc: Document, variant: Variant) -> Episode:
     """A fresh episode of a document."""
-    dataset, sample, protocol = parts(doc)
-    sample = as_played(dataset, sample, setting.mode, setting.seed)
-    return Episode(dataset, sample, protocol, setting.mode, setting.seed, setting.hint)
+    played = as_played(sample(doc), variant.mode, variant.seed)
+    return Episode(played, suite(doc).protocol, variant.mode, variant.seed, variant.hint)
 
 
-def observe(episode: Episode, setting: Setting) -> Observation:
+def observe(episode: Episode, variant: Variant) -> Observation:
     """What the model sees of an episode now; open-ended, that is the question without a list."""
     seen = episode.observe()
-    if not setting.open_ended:
+    if not variant.open_ended:
         return seen
-    hint = episode.protocol.oeg_hint if setting.oeg_hint else ""
+    hint = episode.protocol.oeg_hint if variant.oeg_hint else ""
     return replace(seen, options=(), text=seen.prompt + hint)
-
-
-def pixels(doc: Document, seen: Observation | Exchange, short_edge: int = 0) -> Image:
-    """What a document's source shows of an observation, RGB; ``DataError`` if it cannot be read.
-
-    Scaled down to ``short_edge`` pixels if that is not 0 and smaller.
-    """
-    image = picture(Source(doc["source"]).data, seen.image, seen.crop)
-    if 0 < short_edge < min(image.size):
-        scale = short_edge / min(image.size)
-        image = image.resize((round(image.width * scale), round(image.height * scale)))
-    return image

@@ -1,40 +1,38 @@
-"""Caller: one turn of many plays through a model wrapper, so that a failure harms no other sample.
+"""Generator: one turn of many rollouts through a model wrapper, so that no failure harms another.
 
-A call that raises is split in halves, down to the sample at fault. What came of each play is data:
-its text, or the error that ends it.
+A call that raises is split in halves, down to the sample at fault. What comes of each rollout is
+returned: its answer, or the failure that ends it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import gc
-import hashlib
-import json
-import os
 import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
-from lmms_eval.api.instance import Instance, unwrap_generation_output
+from lmms_eval.api.instance import Instance
 from lmms_eval.caching.response_cache import is_deterministic
 from loguru import logger
 
-from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.rollout.checked_model import Guard, Reply
-from proactivebench_tasks.rollout.rollout import Play
-from proactivebench_tasks.rollout.visuals import Screen
+from proactivebench_tasks.rollout.checked_model import CheckedModel, ModelRaised, from_cache
+from proactivebench_tasks.rollout.rollout import Failure, Outcome, Rollout
+from proactivebench_tasks.rollout.visuals import Visuals, VisualsLoader
 
-#: Seconds that a call may take before the log says which samples are in it; 600 by default.
-SLOW_CALL = "PROACTIVEBENCH_SLOW_CALL"
-
-Outcome = tuple[Play, "str | Exception"]
+Outcomes = Iterator[tuple[Rollout, Outcome]]
 
 
-class Caller:
-    """``batch`` is the wrapper's batch size; ``in_step`` is called before each of its calls."""
+class Generator:
+    """Makes the calls of one task.
+
+    ``batch`` is the wrapper's batch size. ``before_call`` is called before each call of the
+    wrapper. ``slow_call``: seconds after which the log says which samples are in a call. ``pool``
+    decodes images.
+    """
 
     def __init__(
         self,
@@ -42,60 +40,65 @@ class Caller:
         gen_kwargs: Mapping[str, Any],
         cache: Any,
         batch: int,
-        in_step: Callable[[], object] = lambda: None,
+        before_call: Callable[[], object],
+        slow_call: float,
+        pool: Executor,
     ) -> None:
         self._lm = lm
-        self.gen_kwargs = gen_kwargs
+        self._gen_kwargs = gen_kwargs
         self._cache = cache
         self._batch = batch
-        self._in_step = in_step
-        self._slow_call = _slow_call()
-        self.called = 0  # answers that came from the wrapper, not from the cache
+        self._before_call = before_call
+        self._slow_call = slow_call
+        self.is_simple: bool = getattr(lm, "is_simple", True)
+        #: Whether an equal request gets an equal answer, as far as the arguments decide it.
+        self.is_greedy = is_deterministic("generate_until", dict(gen_kwargs))
+        #: Answers that came from the wrapper, not from the cache.
+        self.from_model = 0
         self._most = sys.maxsize  # requests in one call; less once memory ran out
-        self.simple: bool = getattr(lm, "is_simple", True)
-        self.greedy = is_deterministic("generate_until", dict(gen_kwargs))
+        looks = getattr(lm, "needs_images", True)
+        self._loader = VisualsLoader(pool, batch, chat=not self.is_simple, look=looks)
 
-    def ask(self, plays: Sequence[Play], screen: Screen) -> list[Outcome]:
-        """One turn of each play: its answer, or the error that ends it; in no certain order."""
-        outcomes: list[Outcome] = []
-        rest = list(plays)
-        while rest:
-            now, rest = rest[: self._most], rest[self._most :]
-            outcomes += self._ask(now, screen)
-        return outcomes
+    def outcomes(self, rollouts: Sequence[Rollout]) -> Outcomes:
+        """One turn of each rollout; what came of it, in no certain order.
 
-    def _ask(self, plays: list[Play], screen: Screen) -> list[Outcome]:
+        All images are decoded, and so proven, before a call is made.
+        """
+        for piece in self._loader.pieces(rollouts):
+            yield from piece.failures.items()
+            rest = list(piece.rollouts)
+            while rest:
+                now, rest = rest[: self._most], rest[self._most :]
+                yield from self._call(now, piece.visuals)
+
+    def empty_call(self, rollout: Rollout) -> None:
+        """A call of the wrapper whose answer nobody reads, and that says nothing before it."""
+        for piece in self._loader.pieces([rollout]):
+            requests = [self._request(each, piece.visuals) for each in piece.rollouts]
+            CheckedModel(self._lm, self._gen_kwargs, lambda: None).generate_until(requests)
+
+    def _call(self, rollouts: list[Rollout], visuals: Visuals) -> Outcomes:
+        requests = [self._request(rollout, visuals) for rollout in rollouts]
         try:
-            replies = self._replies(plays, screen)
+            with _watched(rollouts, self._slow_call):
+                answers = self._send(requests)
         except Exception as error:
-            return self._without_fault(plays, screen, error)
-        # A picture failed and the wrapper carried on: empty answers of this call may be its doing.
-        marred = any(play.error is not None for play in plays)
-        outcomes: list[Outcome] = []
-        again: list[Play] = []
-        for play, reply in zip(plays, replies, strict=True):
-            play.tokens.update(reply.counts.to_dict() if reply.counts else {})
-            if play.error is not None:
-                outcomes.append((play, play.error))
-            elif marred and isinstance(reply.output, str) and not reply.output.strip():
-                again.append(play)
-            else:
-                outcomes.append((play, reply.output))
-        return outcomes + (self.ask(again, screen) if again else [])
+            yield from self._isolated(rollouts, visuals, error)
+        else:
+            yield from zip(rollouts, answers, strict=True)
 
-    def _without_fault(self, plays: list[Play], screen: Screen, error: Exception) -> list[Outcome]:
+    def _isolated(self, rollouts: list[Rollout], visuals: Visuals, error: Exception) -> Outcomes:
         """Go on after a call that raised."""
-        outcomes: list[Outcome] = [(p, p.error) for p in plays if p.error is not None]
-        rest = [play for play in plays if play.error is None]
-        if outcomes:
-            return outcomes + (self.ask(rest, screen) if rest else [])
-        if len(plays) == 1:
-            return [(plays[0], error)]
-        if _out_of_memory(error):
-            self._shrink(len(plays))
-            return self.ask(plays, screen)
-        half = len(plays) // 2
-        return self._ask(plays[:half], screen) + self._ask(plays[half:], screen)
+        if len(rollouts) == 1:
+            yield rollouts[0], Failure(error)
+        elif _is_out_of_memory(error):
+            self._shrink(len(rollouts))
+            for start in range(0, len(rollouts), self._most):
+                yield from self._call(rollouts[start : start + self._most], visuals)
+        else:
+            half = len(rollouts) // 2
+            yield from self._call(rollouts[:half], visuals)
+            yield from self._call(rollouts[half:], visuals)
 
     def _shrink(self, tried: int) -> None:
         self._most = max(1, min(tried, self._batch) // 2)
@@ -107,87 +110,64 @@ class Caller:
         if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _replies(self, plays: list[Play], screen: Screen) -> list[Reply]:
-        screen.show(plays)
-        with _watched(plays, self._slow_call):
-            return self._sent([self._request(play, screen) for play in plays])
-
-    def _sent(self, requests: list[Instance]) -> list[Reply]:
-        guard = Guard(self._lm, self.gen_kwargs, self._in_step)
+    def _send(self, requests: list[Instance]) -> list[Outcome]:
+        """The outcome of each request, by way of the response cache if there is one. Raises what
+        the wrapper raises."""
+        model = CheckedModel(self._lm, self._gen_kwargs, self._before_call)
         cached: list[Any] = [None] * len(requests)
-        if self._cache is not None:
-            try:
-                cached = self._cache.execute(guard, "generate_until", requests)
-            except (sqlite3.Error, OSError) as error:
-                if guard.raised:  # the wrapper's, not the cache's
-                    raise
-                logger.error(
-                    f"the response cache failed and is used no more in this run ({error!r}): "
-                    "answers from here on are not kept; check its disk"
-                )
-                self._cache = None
-        missing = [
-            request
-            for request, response in zip(requests, cached, strict=True)
-            if response is None and id(request) not in guard.replies
-        ]
-        if missing:
-            guard.generate_until(missing)
-        self.called += len(guard.replies)
+        try:
+            if self._cache is not None:
+                cached = self._from_cache(model, requests)
+            missing = [
+                request
+                for request, response in zip(requests, cached, strict=True)
+                if response is None and id(request) not in model.outcomes
+            ]
+            if missing:
+                model.generate_until(missing)
+        except ModelRaised as raised:
+            assert isinstance(raised.__cause__, Exception)
+            raise raised.__cause__ from None
+        self.from_model += len(model.outcomes)
         return [
-            guard.replies.get(id(request)) or Reply(*unwrap_generation_output(response))
+            model.outcomes.get(id(request)) or from_cache(response)
             for request, response in zip(requests, cached, strict=True)
         ]
 
-    def _request(self, play: Play, screen: Screen) -> Instance:
-        _, _, _, _, doc_id, task, split = play.request.args
-        # The empty mapping stands for the generation arguments: see Guard.
-        head = (play.text, {}, screen) if self.simple else (play.text, screen, {})
+    def _from_cache(self, model: CheckedModel, requests: list[Instance]) -> list[Any]:
+        """What the cache returns, the model's answers among it; ``None`` for each if it fails."""
+        try:
+            return list(self._cache.execute(model, "generate_until", requests))
+        except (sqlite3.Error, OSError) as error:
+            logger.error(
+                f"the response cache failed and is used no more in this run ({error!r}): "
+                "answers from here on are not kept; check its disk"
+            )
+            self._cache = None
+            return [None] * len(requests)
+
+    def _request(self, rollout: Rollout, visuals: Visuals) -> Instance:
+        _, _, _, _, doc_id, task, split = rollout.request.args
+        # The empty mapping stands for the generation arguments: see CheckedModel.
+        head = (rollout.text, {}, visuals) if self.is_simple else (rollout.text, visuals, {})
         return Instance(
             request_type="generate_until",
             arguments=(*head, doc_id, task, split),
-            idx=self._turn_key(play),
-            metadata=dict(play.request.metadata),
+            idx=rollout.turn_id(self._gen_kwargs, sampled=not self.is_greedy),
+            metadata=dict(rollout.request.metadata),
         )
-
-    def _turn_key(self, play: Play) -> int:
-        """Tells turns apart in the response cache, whose key has the text of a turn but neither
-        picture, history nor (here) generation arguments: 63 bits of a digest of these.
-
-        A sampled answer is kept like any other, so that a killed run resumes; repeats differ.
-        """
-        parts = [
-            play.episode.protocol.version,
-            [dataclasses.asdict(exchange) for exchange in play.conversation],
-            [turn.answer for turn in play.episode.turns],
-            play.setting.short_edge,
-            dict(self.gen_kwargs),
-            0 if self.greedy else play.repeat,
-        ]
-        text = json.dumps(parts, sort_keys=True, default=str)
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
-
-
-def _slow_call() -> float:
-    value = os.environ.get(SLOW_CALL) or "600"
-    try:
-        if 0 < (seconds := float(value)) <= threading.TIMEOUT_MAX:
-            return seconds
-    except ValueError:
-        pass
-    raise HarnessError(f"{SLOW_CALL} is {value!r}; expected a number of seconds, above 0")
 
 
 @contextmanager
-def _watched(plays: Sequence[Play], limit: float) -> Iterator[None]:
+def _watched(rollouts: Sequence[Rollout], limit: float) -> Iterator[None]:
     """Say which samples are in a call that takes over ``limit`` seconds. Whether it hangs is for
     the user to tell."""
 
     def warn() -> None:
-        names = ", ".join(str(play.episode.sample.id) for play in plays)
+        names = ", ".join(str(rollout.episode.sample.id) for rollout in rollouts)
         logger.warning(
             f"a call of the model has taken over {limit:.0f} s; in it are these samples of "
-            f"{plays[0].episode.dataset.value}: {names}"
+            f"{rollouts[0].episode.dataset.value}: {names}"
         )
 
     timer = threading.Timer(limit, warn)
@@ -199,5 +179,5 @@ def _watched(plays: Sequence[Play], limit: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _out_of_memory(error: Exception) -> bool:
+def _is_out_of_memory(error: Exception) -> bool:
     return "OutOfMemory" in type(error).__name__ or "out of memory" in str(error).lower()

@@ -17,39 +17,39 @@ from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.rollout import documents
 from proactivebench_tasks.rollout.documents import Document
 from proactivebench_tasks.transcripts.conversation import Exchange
-from proactivebench_tasks.transcripts.variant import Setting
+from proactivebench_tasks.transcripts.variant import Variant
 
 _IN_THE_PAPER = (Dataset.ROD, Dataset.MVPN)
 
 
-def choose(doc: Document, pool: Sequence[Document], setting: Setting) -> tuple[Exchange, ...]:
-    """``setting.icl`` worked examples for a document, from the others of its task.
+def choose(doc: Document, pool: Sequence[Document], variant: Variant) -> tuple[Exchange, ...]:
+    """``variant.icl`` worked examples for a document, from the others of its task.
 
     None shares the document's id or answer. Which they are depends on the document and the seed
-    alone. Raises ``HarnessError`` when the setting asks for what the dataset does not have.
+    alone. Raises ``HarnessError`` when the variant asks for what the dataset does not have.
     """
-    if not setting.icl:
+    if not variant.icl:
         return ()
     dataset = Dataset.parse(doc["dataset"])
-    if dataset not in _IN_THE_PAPER and not setting.icl_generic:
+    if dataset not in _IN_THE_PAPER and not variant.icl_generic:
         having = " and ".join(d.value for d in _IN_THE_PAPER)
         raise HarnessError(
             f"icl: the paper has worked examples for {having}, not for {dataset.value}; "
             "icl_generic: true makes them by a rule of ours"
         )
-    rng = random.Random(derived_seed("icl", setting.seed, doc["dataset"], doc["id"]))
+    rng = random.Random(derived_seed("icl", variant.seed, doc["dataset"], doc["id"]))
     worked: list[Exchange] = []
     candidates = (other for other in _shuffled(pool, rng) if _may_serve(other, doc))
     solved = filter(
-        None, (_solved(documents.episode(o, setting), setting, rng) for o in candidates)
+        None, (_solved(documents.episode(o, variant), variant, rng) for o in candidates)
     )
-    for _ in range(setting.icl):
+    for _ in range(variant.icl):
         if (exchanges := next(solved, None)) is None:
             raise HarnessError(
-                f"icl: {setting.icl} examples asked for, but {dataset.value} has fewer samples "
+                f"icl: {variant.icl} examples asked for, but {dataset.value} has fewer samples "
                 f"with another answer than sample {doc['id']}; lower icl"
             )
-        worked += [exchanges[0], exchanges[-1]] if setting.icl_ends_only else exchanges
+        worked += [exchanges[0], exchanges[-1]] if variant.icl_ends_only else exchanges
     return tuple(worked)
 
 
@@ -67,7 +67,7 @@ def _shuffled(pool: Sequence[Document], rng: random.Random) -> Iterator[Document
             yield pool[index]
 
 
-def _solved(episode: Episode, setting: Setting, rng: random.Random) -> list[Exchange]:
+def _solved(episode: Episode, variant: Variant, rng: random.Random) -> list[Exchange]:
     """An episode as it should go, turn by turn; nothing if it is too short to be solved so."""
     exchanges = []
     while not episode.done:
@@ -80,8 +80,8 @@ def _solved(episode: Episode, setting: Setting, rng: random.Random) -> list[Exch
             said = answer = episode.sample.answer
         else:
             answer = rng.choice(episode.correct_suggestions)
-            said = f"{_thought(episode)} {answer}" if setting.cot else answer
-        exchanges.append(Exchange(seen.image, seen.crop, seen.text, said))
+            said = f"{_thought(episode)} {answer}" if variant.cot else answer
+        exchanges.append(Exchange(seen.image_path, seen.crop, seen.text, said))
         episode.step(answer)
     return exchanges if episode.summary().correct_prediction else []
 

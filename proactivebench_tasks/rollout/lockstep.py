@@ -7,14 +7,12 @@ one, and a rank without work answers with an empty one until no rank has any.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from loguru import logger
 
-#: Set to 1 for a wrapper that needs it and is not recognised.
-LOCKSTEP = "PROACTIVEBENCH_LOCKSTEP"
+from proactivebench_tasks import config
 
 
 class Lockstep:
@@ -38,12 +36,13 @@ class Lockstep:
 
 
 def of(lm: Any) -> Lockstep:
-    """The lockstep that a wrapper needs: with several ranks, FSDP or DeepSpeed, or if told so."""
+    """The lockstep that a wrapper needs: with several ranks, FSDP or DeepSpeed, or where
+    ``PROACTIVEBENCH_LOCKSTEP`` says so, for a wrapper that is not recognised."""
     if getattr(lm, "world_size", 1) < 2:
         return Lockstep(False)
     kind = str(getattr(getattr(lm, "accelerator", None), "distributed_type", ""))
     spread = any(name in kind.upper() for name in ("FSDP", "DEEPSPEED"))
-    return Lockstep(spread or os.environ.get(LOCKSTEP) == "1")
+    return Lockstep(spread or config.get().lockstep)
 
 
 def _any_rank(busy: bool) -> bool:

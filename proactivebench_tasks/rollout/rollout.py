@@ -1,33 +1,57 @@
-"""Play: an episode in play, between the harness's request for it and the transcript it returns."""
+"""Rollout: an episode in play, between the harness's request for it and the record it returns."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import hashlib
+import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
 from proactivebench_tasks.environments.episode import Episode, Observation
-from proactivebench_tasks.rollout import documents
-from proactivebench_tasks.rollout import icl as examples
+from proactivebench_tasks.rollout import documents, icl
 from proactivebench_tasks.rollout.documents import Document
 from proactivebench_tasks.transcripts.conversation import Exchange, interleaved
-from proactivebench_tasks.transcripts.transcript import OpenEnded, Transcript
-from proactivebench_tasks.transcripts.variant import Setting
+from proactivebench_tasks.transcripts.open_ended import OpenEnded
+from proactivebench_tasks.transcripts.transcript import Transcript
+from proactivebench_tasks.transcripts.variant import Variant
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A model's text for one turn. ``tokens`` by kind; ``reused``: given before in this episode."""
+
+    text: str
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    reused: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no answer."""
+
+    error: Exception
+
+
+#: What came of a turn.
+Outcome = Answer | Failure
 
 
 @dataclass(eq=False)
-class Play:
-    """A multiple-choice episode: answers until it is done, or until something goes wrong."""
+class Rollout:
+    """A multiple-choice episode: it takes outcomes until it is done, or until one is a failure."""
 
     request: Instance
     repeat: int  # how many times this document was played before in this run
     doc: Document
     episode: Episode
-    setting: Setting
+    variant: Variant
     examples: tuple[Exchange, ...] = ()
     past: list[Exchange] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
@@ -45,41 +69,76 @@ class Play:
         """How many more turns there can be."""
         return self.episode.environment.max_turns - len(self.episode.turns)
 
+    # What the model sees now; forgotten with each answer.
+
     @functools.cached_property
     def seen(self) -> Observation:
-        """What the model sees now; forgotten with each answer."""
-        return documents.observe(self.episode, self.setting)
+        return documents.observe(self.episode, self.variant)
 
     @functools.cached_property
     def conversation(self) -> tuple[Exchange, ...]:
-        """All that the model sees now: worked examples, earlier turns, the present one."""
-        now = Exchange(self.seen.image, self.seen.crop, self.seen.text)
+        """All that the model sees: worked examples, earlier turns, the present one."""
+        now = Exchange(self.seen.image_path, self.seen.crop, self.seen.text)
         return (*self.examples, *self.past, now)
 
     @property
     def text(self) -> str:
-        """The present turn's text; with several pictures, all texts and where the pictures go."""
+        """The present turn's text; with several images, all texts and where the images go."""
         return self.seen.text if len(self.conversation) == 1 else interleaved(self.conversation)
 
-    def answer(self, output: str, reused: bool = False) -> None:
-        """Take the model's text for the present turn."""
-        self.answered[self.conversation] = output
-        answer = self._said(output)
+    def turn_id(self, gen_kwargs: Mapping[str, Any], sampled: bool) -> int:
+        """What tells this turn from all others: 63 bits of a digest.
+
+        The response cache's own key has the text of a turn, but neither its images nor its history,
+        nor, as it is used here, the generation arguments. A sampled answer is kept like any other,
+        so that a killed run resumes; the repeats of a document differ in it.
+        """
+        parts = [
+            self.episode.protocol.version,
+            [dataclasses.asdict(exchange) for exchange in self.conversation],
+            [turn.answer for turn in self.episode.turns],
+            self.variant.short_edge,
+            dict(gen_kwargs),
+            self.repeat if sampled else 0,
+        ]
+        text = json.dumps(parts, sort_keys=True, default=str)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+    def known_answer(self) -> Answer | None:
+        """The answer that was given to the same observation before in this episode, if there is."""
+        text = self.answered.get(self.conversation)
+        return None if text is None else Answer(text, reused=True)
+
+    # How it goes on.
+
+    def take(self, outcome: Outcome) -> None:
+        """Go on with what came of the present turn. A failure ends it."""
+        if isinstance(outcome, Failure):
+            self.error = outcome.error
+            return
+        self.tokens.update(outcome.tokens)
+        self._step(outcome.text)
+        if self.error is None:
+            self.outputs.append(outcome.text)
+            self.reused.append(outcome.reused)
+
+    def _step(self, output: str) -> None:
+        conversation = self.conversation
+        self.answered[conversation] = output
+        answer = self._graded_text(output)
         try:
             self.episode.step(answer)
         except Exception as error:  # malformed data: this sample's failure, not the run's
             self.error = error
             return
-        self.outputs.append(output)
-        self.reused.append(reused)
-        if self.setting.history:
-            self.past.append(replace(self.conversation[-1], answer=answer))
+        if self.variant.history:
+            self.past.append(replace(conversation[-1], answer=answer))
         del self.seen, self.conversation
         if self.over:
-            self.answered.clear()  # a finished play is kept to the end of the task: keep it small
+            self.answered.clear()  # a finished rollout is kept to the end of its task
 
     def tally(self) -> dict[str, int]:
-        """What a finished play adds to the running figures."""
+        """What a finished rollout adds to the running figures."""
         summary = self.episode.summary()
         if self.error is not None:
             return {"turns": summary.num_turns}
@@ -90,55 +149,50 @@ class Play:
         }
 
     def response(self) -> GenerationResult:
-        """The transcript, with the tokens of all turns."""
+        """The record of it, with the tokens of all turns."""
         counts = TokenCounts(**self.tokens) if self.tokens else None
-        return GenerationResult(self._transcript(), counts)
+        return GenerationResult(self._record(), counts)
 
-    def _transcript(self) -> str:
-        outputs, reused = tuple(self.outputs), tuple(self.reused)
-        return Transcript(
-            self.episode, outputs, reused, self._complaint, self.setting, self.examples
+    def _record(self) -> str:
+        return Transcript.of(
+            self.episode, self.outputs, self.reused, self.error, self.variant, self.examples
         ).to_json()
 
-    def _said(self, output: str) -> str:
-        return without_thinking(output) if self.setting.strip_thinking else output
-
-    @property
-    def _complaint(self) -> str | None:
-        return f"{type(self.error).__name__}: {self.error}" if self.error else None
+    def _graded_text(self, output: str) -> str:
+        return without_thinking(output) if self.variant.strip_thinking else output
 
 
-class OpenEndedPlay(Play):
-    """Open-ended generation: picture and question, no list, one turn, judged later."""
+class OpenEndedRollout(Rollout):
+    """Open-ended generation: image and question, no list, one turn, judged later."""
 
     @property
     def over(self) -> bool:
         return bool(self.outputs) or self.error is not None
 
-    def answer(self, output: str, reused: bool = False) -> None:
-        self.outputs.append(output)
-        self.reused.append(reused)
+    def _step(self, output: str) -> None:
+        pass  # there is nothing to grade before the judge has seen it
 
     def tally(self) -> dict[str, int]:
         return {"turns": 1}
 
-    def _transcript(self) -> str:
+    def _record(self) -> str:
         output = self.outputs[0] if self.outputs else ""
-        return OpenEnded(
-            self.episode, self.seen, self._said(output), output, self.setting, self._complaint
+        generated = self._graded_text(output)
+        return OpenEnded.of(
+            self.episode, self.seen, generated, output, self.variant.judge, self.error
         ).to_json()
 
 
 def start(
-    request: Instance, repeat: int, doc: Document, setting: Setting, pool: Sequence[Document]
-) -> Play:
-    """A fresh play of a document, of the kind that the setting asks for.
+    request: Instance, repeat: int, doc: Document, variant: Variant, pool: Sequence[Document]
+) -> Rollout:
+    """A fresh rollout of a document, of the kind that the variant asks for.
 
     ``pool`` holds the documents of the task, from which worked examples are taken.
     """
-    kind = OpenEndedPlay if setting.open_ended else Play
-    worked = examples.choose(doc, pool, setting)
-    return kind(request, repeat, doc, documents.episode(doc, setting), setting, worked)
+    kind = OpenEndedRollout if variant.open_ended else Rollout
+    worked = icl.choose(doc, pool, variant)
+    return kind(request, repeat, doc, documents.episode(doc, variant), variant, worked)
 
 
 def without_thinking(text: str) -> str:

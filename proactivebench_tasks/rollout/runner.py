@@ -1,112 +1,94 @@
-"""The episode runner: plays many episodes at once through any model wrapper, turn by turn.
+"""Runner: plays many episodes at once through any model wrapper, one turn of each a call.
 
-lmms-eval plays multi-turn tasks (``output_type: generate_until_agentic``) one request at a time,
-whatever the batch size, and its response cache takes turns for one another. Here every call
-carries one turn of many episodes. Requests of other tasks go to lmms-eval's own loop, untouched.
-This can go once that loop batches across documents and its cache key covers the image.
+A window of unfinished episodes is in play. Each call carries one turn of each of them, whole
+batches of the longest; those that are over make room for new ones.
 
 What a wrapper may rely on: a call holds one task, each document at most once, one shared callable
-that finds the picture from the document, and its own copy of the generation arguments.
+that finds the images from the document, and its own copy of the generation arguments.
 """
 
 from __future__ import annotations
 
-import functools
-import os
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from lmms_eval.api.instance import Instance
 from loguru import logger
 from tqdm import tqdm
 
-from proactivebench_tasks.data.images import whole_pictures_only
+from proactivebench_tasks import config
 from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.model_patches import response_cache as cache_resume
-from proactivebench_tasks.rollout import failures, lockstep
-from proactivebench_tasks.rollout.generate import Caller
+from proactivebench_tasks.rollout import lockstep
+from proactivebench_tasks.rollout.failures import FailurePolicy, Failures
+from proactivebench_tasks.rollout.generate import Generator
 from proactivebench_tasks.rollout.lockstep import Lockstep
-from proactivebench_tasks.rollout.rollout import Play, start
-from proactivebench_tasks.rollout.visuals import DECODERS, Screen
-from proactivebench_tasks.transcripts.variant import Setting
-
-#: Number of unfinished episodes kept in play; the default is 8 batches, at least 64.
-WINDOW = "PROACTIVEBENCH_WINDOW"
-
-
-def apply(ours: Callable[..., str]) -> None:
-    """Route the requests whose ``doc_to_text`` is ``ours`` to this runner."""
-    from lmms_eval import evaluator
-
-    name = "_run_generate_until_agentic"
-    original = getattr(evaluator, name, None)
-    if original is None:
-        raise HarnessError(
-            f"this lmms-eval has no evaluator.{name}, so ProactiveBench cannot run in it; "
-            "supported are lmms-eval 0.7.0 to 0.7.3: pip install 'lmms-eval>=0.7,<0.8'"
-        )
-    if getattr(original, "routes", None) is ours:
-        return
-
-    @functools.wraps(original)
-    def dispatch(
-        lm: Any,
-        requests: list[Instance],
-        agentic_trace_mode: str = "basic",
-        response_cache: Any = None,
-    ) -> list[Any]:
-        is_ours = [getattr(r.args[3], "func", None) is ours for r in requests]
-        theirs = [r for r, mine in zip(requests, is_ours, strict=True) if not mine]
-        other = iter(original(lm, theirs, agentic_trace_mode, response_cache) if theirs else ())
-        mine = [r for r, mine in zip(requests, is_ours, strict=True) if mine]
-        played = iter(run(lm, mine, response_cache) if mine else ())
-        return [next(played if mine else other) for mine in is_ours]
-
-    dispatch.routes = ours  # type: ignore[attr-defined]
-    evaluator._run_generate_until_agentic = dispatch
+from proactivebench_tasks.rollout.rollout import Answer, Outcome, Rollout, start
+from proactivebench_tasks.rollout.visuals import DECODERS
+from proactivebench_tasks.transcripts.variant import Variant
 
 
 def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> list[Any]:
-    """Play the episodes of all requests; returns a transcript each, in the order of the requests.
+    """Play the episodes of all requests; returns a record each, in the order of the requests.
 
     Copies that the harness adds to keep ranks in step get an empty response and no work.
     """
-    responses: list[Any] = [""] * len(requests)
-    if response_cache is not None:
-        cache_resume.adopt(response_cache)
     tasks: dict[str, list[int]] = {}
     for position, request in enumerate(requests):
         if not request.metadata.get("__padding_only__"):
             tasks.setdefault(request.args[5], []).append(position)
-    step, ledger = lockstep.of(lm), Ledger()
-    # All runners first: what a later task lacks is said before an earlier one is played.
-    runners = {
-        task: Runner(lm, task, requests[positions[0]], response_cache, step, ledger)
-        for task, positions in tasks.items()
-    }
+    responses: list[Any] = [""] * len(requests)
+    with _setting_up(lm, response_cache) as session:
+        # All runners first: what a later task lacks is said before an earlier one is played.
+        runners = {
+            task: TaskRunner(lm, task, requests[positions[0]], session)
+            for task, positions in tasks.items()
+        }
+        for task, positions in tasks.items():
+            runner = runners[task]
+            for repeat, wave in enumerate(_waves(requests, positions)):
+                rollouts = runner.play([requests[position] for position in wave], repeat)
+                for position, rollout in zip(wave, rollouts, strict=True):
+                    responses[position] = rollout.response()
+            runner.report()
+        if session.step.needed:
+            idle = requests[0]
+            task = idle.args[5]
+            runner = runners.get(task) or TaskRunner(lm, task, idle, session)
+            session.step.drain(lambda: runner.empty_call(idle))
+        session.failures.end()
+    return responses
+
+
+class Session:
+    """What the tasks of a run share."""
+
+    def __init__(self, lm: Any, response_cache: Any, pool: Executor) -> None:
+        configured = config.get()
+        self.batch = _batch_size(lm)
+        #: Number of unfinished episodes in play.
+        self.window = configured.window or max(64, 8 * self.batch)
+        self.slow_call = configured.slow_call
+        self.cache = response_cache
+        self.pool = pool
+        self.step: Lockstep = lockstep.of(lm)
+        is_alone = getattr(lm, "world_size", 1) == 1
+        self.failures = Failures(FailurePolicy(configured.max_failed, self.window, is_alone))
+
+
+@contextmanager
+def _setting_up(lm: Any, response_cache: Any) -> Iterator[Session]:
+    pool = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
     try:
-        with whole_pictures_only():
-            for task, positions in tasks.items():
-                for repeat, wave in enumerate(_waves(requests, positions)):
-                    plays = runners[task].play([requests[position] for position in wave], repeat)
-                    for position, play in zip(wave, plays, strict=True):
-                        responses[position] = play.response()
-                runners[task].report()
-            if step.needed:
-                idle = requests[0]
-                runner = Runner(lm, idle.args[5], idle, None, step, ledger)
-                step.drain(runner.empty_call(idle))
+        yield Session(lm, response_cache, pool)
     except KeyboardInterrupt:
         cached = response_cache is not None
         kept = "the same command resumes" if cached else "with --use_cache it would resume"
         raise KeyboardInterrupt(f"interrupted while playing; {kept}") from None
-    # One rank of several may hold few samples; it must not end the run for the others.
-    if ledger.failed == ledger.episodes and getattr(lm, "world_size", 1) == 1:
-        ledger.raise_first()
-    return responses
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _waves(requests: Sequence[Instance], positions: Sequence[int]) -> list[list[int]]:
@@ -122,93 +104,68 @@ def _waves(requests: Sequence[Instance], positions: Sequence[int]) -> list[list[
     return waves
 
 
-@dataclass
-class Ledger:
-    """How a run fares over all its tasks, to tell a model that does not work from bad samples."""
-
-    episodes: int = 0
-    answers: int = 0
-    failed: int = 0
-    first_error: Exception | None = None
-
-    def enter(self, error: Exception) -> None:
-        self.failed += 1
-        self.first_error = self.first_error or error
-
-    def raise_first(self) -> None:
-        if self.first_error is not None:
-            raise self.first_error
-
-
-class Runner:
+class TaskRunner:
     """Plays the episodes of one task."""
 
-    def __init__(
-        self,
-        lm: Any,
-        task: str,
-        example: Instance,
-        response_cache: Any,
-        step: Lockstep,
-        ledger: Ledger,
-    ) -> None:
+    def __init__(self, lm: Any, task: str, example: Instance, session: Session) -> None:
         _, gen_kwargs, _, doc_to_text, _, _, _ = example.args
         self.lm = lm
         self.task = task
-        self.setting = Setting.parse(doc_to_text.keywords.get("lmms_eval_specific_kwargs"))
-        self.batch = _batch_size(lm)
-        self.window = _window(self.batch)
-        self.caller = Caller(lm, gen_kwargs or {}, response_cache, self.batch, step.call)
+        self.session = session
+        self.variant = Variant.parse(doc_to_text.keywords.get("lmms_eval_specific_kwargs"))
+        self.generator = Generator(
+            lm,
+            gen_kwargs or {},
+            session.cache,
+            session.batch,
+            before_call=session.step.call,
+            slow_call=session.slow_call,
+            pool=session.pool,
+        )
         # An equal observation gets an equal answer from a greedy model: it is not asked again.
-        self.reuse = self.caller.greedy and getattr(lm, "deterministic", True)
-        failures.allowed(1)  # a value that makes no sense is said now, not at the first failure
+        self.reuse = self.generator.is_greedy and getattr(lm, "deterministic", True)
         self.count: Counter[str] = Counter()
-        self.ledger = ledger
-        if self.setting.several_pictures:
+        if self.variant.several_images:
             self._require_conversations()
-        if self.setting.open_ended:
+        if self.variant.open_ended:
             from proactivebench_tasks.judge import stage  # only these tasks have a judge
 
-            stage.require(self.setting.judge)
+            stage.require(self.variant.judge)
 
-    def play(self, requests: Sequence[Instance], repeat: int = 0) -> list[Play]:
+    def play(self, requests: Sequence[Instance], repeat: int = 0) -> list[Rollout]:
         """Play one episode for each request; each document must be there once."""
-        plays = [self._start(request, repeat) for request in requests]
+        rollouts = [self._start(request, repeat) for request in requests]
         # The longest first, so that few are left at the end, when calls can no longer be full.
-        queue = deque(sorted(plays, key=lambda play: -play.turns_left))
-        live: list[Play] = []
-        self.count["episodes"] += len(plays)
-        self.ledger.episodes += len(plays)
+        queue = deque(sorted(rollouts, key=lambda rollout: -rollout.turns_left))
+        live: list[Rollout] = []
+        self.session.failures.start(len(rollouts), new_task=repeat == 0)
+        self.count["episodes"] += len(rollouts)
         rank = getattr(self.lm, "rank", 0)
-        pool = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
-        screen = Screen(pool, chat=not self.caller.simple)
-        with pool, tqdm(desc=self.task, unit="turn", disable=rank != 0) as bar:
+        with tqdm(desc=self.task, unit="turn", disable=rank != 0) as bar:
             while queue or live:
-                while queue and len(live) < self.window:
+                while queue and len(live) < self.session.window:
                     live.append(queue.popleft())
-                for play, outcome in self.caller.ask(self._chosen(live), screen):
-                    self._take(play, outcome)
-                for play in live:
-                    while self.reuse and not play.over and play.conversation in play.answered:
-                        self._take(play, play.answered[play.conversation], reused=True)
-                    if play.over:
-                        self.count.update(over=1, **play.tally())
-                live = [play for play in live if not play.over]
+                for rollout, outcome in self.generator.outcomes(self._chosen(live)):
+                    self._take(rollout, outcome)
+                for rollout in live:
+                    while self.reuse and not rollout.over and (known := rollout.known_answer()):
+                        self._take(rollout, known)
+                    if rollout.over:
+                        self.count.update(over=1, **rollout.tally())
+                live = [rollout for rollout in live if not rollout.over]
                 self._show_progress(bar)
-        return plays
+        return rollouts
 
-    def empty_call(self, request: Instance) -> Callable[[], object]:
+    def empty_call(self, request: Instance) -> None:
         """A call of the wrapper whose answer nobody reads."""
-        caller = Caller(self.lm, self.caller.gen_kwargs, None, self.batch)
-        screen = Screen(ThreadPoolExecutor(1), chat=not caller.simple)
-        return lambda: caller.ask([self._start(request, 0)], screen)
+        self.generator.empty_call(self._start(request, 0))
 
     def report(self) -> None:
         """Log what this task cost."""
-        count = self.count
+        count, from_model = self.count, self.generator.from_model
         logger.info(
-            f"{self.task}: {self.caller.called} answers from the model, "
-            f"{max(0, count['asked'] - self.caller.called)} from the cache, {count['reused']} "
+            f"{self.task}: {from_model} answers from the model, "
+            f"{max(0, count['asked'] - from_model)} from the cache, {count['reused']} "
             f"reused; {count['failed']} of {count['episodes']} samples failed"
         )
         if count["empty"]:
@@ -218,51 +175,41 @@ class Runner:
             )
 
     def _require_conversations(self) -> None:
-        if self.caller.simple and not getattr(self.lm, "interleave_visuals", False):
+        if self.generator.is_simple and not getattr(self.lm, "interleave_visuals", False):
             raise HarnessError(
-                f"{self.task} shows a conversation of several pictures, which wrapper "
+                f"{self.task} shows a conversation of several images, which wrapper "
                 f"{type(self.lm).__name__} cannot take; use a chat wrapper (qwen2_5_vl, llava_hf, "
                 "openai), or one with an argument interleave_visuals=True"
             )
 
-    def _start(self, request: Instance, repeat: int) -> Play:
+    def _start(self, request: Instance, repeat: int) -> Rollout:
         _, _, _, _, doc_id, task, split = request.args
-        documents = self.lm.task_dict[task][split]
-        return start(request, repeat, documents[doc_id], self.setting, documents)
+        documents: Sequence[Mapping[str, Any]] = self.lm.task_dict[task][split]
+        return start(request, repeat, documents[doc_id], self.variant, documents)
 
-    def _chosen(self, live: list[Play]) -> list[Play]:
+    def _chosen(self, live: list[Rollout]) -> list[Rollout]:
         """Who is asked next: whole batches, as long as there is one, longest episodes first."""
-        whole = len(live) - len(live) % self.batch or len(live)
+        batch = self.session.batch
+        whole = len(live) - len(live) % batch or len(live)
         if whole == len(live):
             return live
         order = sorted(range(len(live)), key=lambda i: -live[i].turns_left)[:whole]
         return [live[i] for i in sorted(order)]
 
-    def _take(self, play: Play, outcome: str | Exception, reused: bool = False) -> None:
-        """Let a play have its answer, or its error."""
-        if isinstance(outcome, str):
-            self.count["reused" if reused else "asked"] += 1
-            self.ledger.answers += 1
-            self.count["empty"] += not outcome.strip()
-            play.answer(outcome, reused)
-        else:
-            play.error = outcome
-        if play.error is not None:
-            self._failed(play, play.error)
-
-    def _failed(self, play: Play, error: Exception) -> None:
-        self.count["failed"] += 1
-        self.ledger.enter(error)
-        sample = f"{play.episode.dataset.value}, sample {play.episode.sample.id}"
-        turn = len(play.episode.turns) + 1
-        logger.error(f"{self.task}: {sample}, turn {turn}: {type(error).__name__}: {error}")
-        if not self.ledger.answers and self.ledger.failed >= self.window:
-            self.ledger.raise_first()  # nothing works: no use in a night of it
-        if self.count["failed"] > failures.allowed(self.count["episodes"]):
-            raise HarnessError(
-                f"{self.task}: {self.count['failed']} of {self.count['episodes']} samples failed, "
-                f"more than {failures.MAX_FAILED} allows; the last: {error}"
-            ) from error
+    def _take(self, rollout: Rollout, outcome: Outcome) -> None:
+        """Let a rollout go on with what came of its turn, and keep count."""
+        if isinstance(outcome, Answer):
+            self.count["reused" if outcome.reused else "asked"] += 1
+            self.count["empty"] += not outcome.text.strip()
+            self.session.failures.answered()
+        turn = len(rollout.episode.turns) + 1
+        rollout.take(outcome)
+        if rollout.error is not None:
+            self.count["failed"] += 1
+            error = rollout.error
+            sample = f"{rollout.episode.dataset.value}, sample {rollout.episode.sample.id}"
+            logger.error(f"{self.task}: {sample}, turn {turn}: {type(error).__name__}: {error}")
+            self.session.failures.failed(self.task, error)
 
     def _show_progress(self, bar: Any) -> None:
         count = self.count
@@ -271,7 +218,7 @@ class Runner:
             # Turns to come are guessed from the episodes that are over.
             bar.total = max(bar.n, round(count["turns"] / over * count["episodes"]))
             figures = {"done": f"{over}/{count['episodes']}"}
-            if not self.setting.open_ended:
+            if not self.variant.open_ended:
                 figures["acc"] = f"{100 * count['solved'] / over:.1f}"
                 figures["ps"] = f"{count['suggestions'] / over:.2f}"
             bar.set_postfix(figures, refresh=False)
@@ -282,12 +229,3 @@ def _batch_size(lm: Any) -> int:
     """The wrapper's batch size; 1 where it has none, or finds it out by itself ("auto")."""
     size = str(getattr(lm, "batch_size", 1))
     return int(size) if size.isdecimal() and int(size) > 0 else 1
-
-
-def _window(batch: int) -> int:
-    value = os.environ.get(WINDOW, "")
-    if not value:
-        return max(64, 8 * batch)
-    if not value.isdecimal() or int(value) < 1:
-        raise HarnessError(f"{WINDOW} is {value!r}; expected a number of episodes, 1 or more")
-    return int(value)

@@ -11,16 +11,16 @@ from proactivebench_tasks.environments.environment import Box
 
 @dataclass(frozen=True)
 class Exchange:
-    """A picture and a text that the model is shown, and the answer; ``None`` while it is due."""
+    """An image and a text that the model is shown, and the answer; ``None`` while it is due."""
 
-    image: str  # path below the data folder
+    image_path: str  # below the data folder
     crop: Box | None
     text: str
     answer: str | None = None
 
 
 def messages(conversation: Sequence[Exchange], images: Sequence[Any]) -> list[dict[str, Any]]:
-    """Chat messages, one picture to each user turn. They are fresh: some wrappers change them."""
+    """Chat messages, one image to each user turn. They are fresh: some wrappers change them."""
     chat: list[dict[str, Any]] = []
     for exchange, image in zip(conversation, images, strict=True):
         content = [{"type": "image", "url": image}, {"type": "text", "text": exchange.text}]
@@ -32,7 +32,7 @@ def messages(conversation: Sequence[Exchange], images: Sequence[Any]) -> list[di
 
 
 def interleaved(conversation: Sequence[Exchange]) -> str:
-    """One text for simple wrappers that put pictures where it says ``<image 1>``, ``<image 2>``."""
+    """One text for simple wrappers that put images where it says ``<image 1>``, ``<image 2>``."""
     parts = []
     for number, exchange in enumerate(conversation, start=1):
         parts.append(f"<image {number}>\n{exchange.text}")

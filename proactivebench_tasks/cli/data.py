@@ -1,0 +1,101 @@
+"""Commands about the official data: fetch it, check it, look at the train split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proactivebench_tasks import config
+from proactivebench_tasks.data import download as downloading
+from proactivebench_tasks.data import train_split
+from proactivebench_tasks.data import verify as verifying
+from proactivebench_tasks.data.hub import LICENCE, Hub
+from proactivebench_tasks.data.hub_store import downloads
+from proactivebench_tasks.data.store import LocalStore, Store
+from proactivebench_tasks.data.suite import Suite
+from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.files import format_size
+from proactivebench_tasks.protocol import published
+from proactivebench_tasks.protocol.samples import Dataset
+
+Datasets = Annotated[
+    str,
+    typer.Option(help=f"Some of {','.join(each.task for each in Dataset)}; default: all."),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help=f"The data folder. Default: ${config.DATA_DIR}, else the cache folder."),
+]
+
+
+def download(datasets: Datasets = "all", data_dir: DataDir = None) -> None:
+    """Fetch rows and archives of some datasets. Resumable; run it again after any failure."""
+    named = config.get().data_folder
+    folder = data_dir or named or downloads()
+    needed = downloading.download(Hub(), _datasets(datasets), folder, published.load())
+    for file in needed:
+        typer.echo(f"{format_size(file.size):>13}  {folder / file.path}")
+    typer.echo(f"The data are licensed {LICENCE} by their authors: no commercial use.")
+    if data_dir is not None and folder != named:
+        typer.echo(f"Set {config.DATA_DIR}={folder.absolute()} to use them.")
+
+
+def verify(
+    datasets: Datasets = "all",
+    data_dir: DataDir = None,
+    quick: Annotated[
+        bool, typer.Option(help="Only see whether the images are there; do not read them.")
+    ] = False,
+) -> None:
+    """Check all samples of the evaluation and each image they can show. Exit code 1 on faults."""
+    wanted = _datasets(datasets)
+    store = _store(data_dir)
+    if not quick:
+        store = store.on_disk()
+    official = published.load()
+    found = [verifying.verify(store, each, official, quick) for each in wanted]
+    remarks = verifying.remarks(store)
+    typer.echo(f"{'dataset':<30}{'samples':>14}{'images':>12}{'faults':>10}")
+    for each in found:
+        samples = f"{each.samples}" + (f"/{each.expected}" if each.expected else "")
+        typer.echo(
+            f"{each.dataset.value:<30}{samples:>14}{each.images:>12,}{len(each.faults):>10,}"
+        )
+    for each in found:
+        for fault in each.faults:
+            typer.echo(f"{each.dataset.task}: {fault}")
+    for remark in remarks:
+        typer.echo(f"note: {remark}")
+    raise typer.Exit(1 if any(each.faults for each in found) else 0)
+
+
+def train_data(
+    data_dir: DataDir = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the split to this parquet file, too.")
+    ] = None,
+) -> None:
+    """Get the train split, from parquet files in the data folder or from the hub, and show it."""
+    table = train_split.load(data_dir)
+    typer.echo(f"{len(table):,} rows (the paper's release has {train_split.ROWS:,})")
+    for name, feature in table.features.items():
+        typer.echo(f"  {name:<20}{feature}")
+    if output is not None:
+        table.to_parquet(output)
+        typer.echo(f"written to {output}")
+
+
+def _datasets(names: str) -> list[Dataset]:
+    if names == "all":
+        return list(Dataset)
+    return [Dataset.of_task(name.strip()) for name in names.split(",")]
+
+
+def _store(folder: Path | None) -> Store:
+    if folder is None:
+        return Suite.OFFICIAL.store
+    if not folder.is_dir():
+        raise DataError(f"--data-dir {folder} is no folder")
+    return LocalStore(folder)
