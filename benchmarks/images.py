@@ -26,7 +26,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from proactivebench_tasks.data.images import picture
-from proactivebench_tasks.data.store import DataFolder
+from proactivebench_tasks.data.store import LocalStore
 
 ROUNDS = 11
 THREADS = 4  # as many as the runner decodes with
@@ -78,7 +78,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def compare(folder: Path, paths: list[str]) -> tuple[list[float], list[float], float]:
     """Times of each round from folder and from zips, and megabytes gained after the first."""
-    sources = {name: DataFolder(folder / name) for name in ("extracted", "zipped")}
+    sources = {name: LocalStore(folder / name) for name in ("extracted", "zipped")}
     random.Random(0).shuffle(paths)
     times: dict[str, list[float]] = {name: [] for name in sources}
     for number in range(ROUNDS):
@@ -89,7 +89,7 @@ def compare(folder: Path, paths: list[str]) -> tuple[list[float], list[float], f
     return times["extracted"], times["zipped"], peak() - before
 
 
-def show(data: DataFolder, paths: list[str]) -> None:
+def show(data: LocalStore, paths: list[str]) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         sizes = list(pool.map(lambda path: picture(data, path, None).size, paths))
     assert len(sizes) == len(paths)
@@ -109,7 +109,7 @@ def opening(folder: Path, members: int) -> tuple[float, float]:
             archive.writestr(f"videos/{number // 300:05d}/frame_{number:08d}.jpg", b"content")
 
     def first() -> None:
-        assert DataFolder(folder).read("videos/00000/frame_00000007.jpg") == b"content"
+        assert LocalStore(folder).read("videos/00000/frame_00000007.jpg") == b"content"
 
     return seconds(first), seconds(first)
 

@@ -26,18 +26,19 @@ from fakes.judge_server import marks, record  # noqa: E402
 from lmms_eval import evaluator  # noqa: E402
 from lmms_eval.llm_judge import Request, ServerConfig, get_server  # noqa: E402
 
+from proactivebench_tasks.config import JudgeKind
 from proactivebench_tasks.judge import stage, verdict  # noqa: E402
-from proactivebench_tasks.judge.openai import ServerJudge  # noqa: E402
+from proactivebench_tasks.judge.openai import OpenAIJudge  # noqa: E402
 from proactivebench_tasks.judge.question import Question  # noqa: E402
-from proactivebench_tasks.judge.reply_cache import VerdictCache  # noqa: E402
-from proactivebench_tasks.judge.settings import JudgeSettings, Kind  # noqa: E402
+from proactivebench_tasks.judge.reply_cache import ReplyCache  # noqa: E402
+from proactivebench_tasks.judge.settings import JudgeSettings  # noqa: E402
 
 LEAST = 4.0
 
 
 def ours(url: str, records: list[stage.Record]) -> list[list[int]]:
-    with tempfile.TemporaryDirectory() as folder, VerdictCache(Path(folder, "cache")) as cache:
-        judged = stage.run(records, ServerJudge(JudgeSettings(Kind.OPENAI, url=url)), cache)
+    with tempfile.TemporaryDirectory() as folder, ReplyCache(Path(folder, "cache")) as cache:
+        judged = stage.run(records, OpenAIJudge(JudgeSettings(JudgeKind.OPENAI, url=url)), cache)
     return [r["judge"]["verdict"] for r in judged]
 
 

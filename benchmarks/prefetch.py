@@ -44,14 +44,14 @@ def main() -> int:
     from PIL import Image
 
     from proactivebench_tasks.baselines.model import Baseline
-    from proactivebench_tasks.data.suite import Source
-    from proactivebench_tasks.protocol.protocol import BUILTIN
+    from proactivebench_tasks.data.suite import Suite
+    from proactivebench_tasks.protocol.builtin import BUILTIN
     from proactivebench_tasks.protocol.samples import Dataset
     from proactivebench_tasks.rollout import runner as rollout
     from proactivebench_tasks.rollout import visuals as screen
 
     logger.remove()
-    Source.protocol = BUILTIN
+    Suite.protocol = BUILTIN
     rows = world.rows(Dataset.QUICKDRAW, list(range(options.episodes)))
     world.write(folder, Dataset.QUICKDRAW, rows)
     noise = np.random.default_rng(0).integers(0, 255, (300, 400, 3), dtype=np.uint8)

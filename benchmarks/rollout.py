@@ -37,10 +37,10 @@ from loguru import logger
 
 from proactivebench_tasks.data import suite as sources
 from proactivebench_tasks.environments.episode import Episode, Observation
-from proactivebench_tasks.protocol.protocol import BUILTIN
+from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.rollout import documents
-from proactivebench_tasks.transcripts.variant import Setting
+from proactivebench_tasks.transcripts.variant import Variant
 
 GOAL_BATCH = 16  # the goals are for this batch size
 MIN_RATIO = 5.0
@@ -68,7 +68,7 @@ def plan(episode: Episode, number: int) -> str:
 def write_script(docs: Sequence[Document]) -> Script:
     script: Script = {}
     for number, doc in enumerate(docs):
-        episode = documents.episode(doc, Setting())
+        episode = documents.episode(doc, Variant())
         while not episode.done:
             key = (number, first_pixel(show(episode.observe(), doc)))
             assert key not in script, "a picture comes twice in an episode"
@@ -130,7 +130,7 @@ def doc_to_text(
 
     Returns pictures, next text, whether it is over, outputs, and what the next round is handed.
     """
-    episode: Episode = previous_round_info or documents.episode(doc, Setting())
+    episode: Episode = previous_round_info or documents.episode(doc, Variant())
     if previous_output is None:
         return episode.observe().text
     episode.step(previous_output[-1])
@@ -146,7 +146,7 @@ def plain_loop(lm: Any, requests: list[Instance]) -> list[str]:
     form = {"tokenize": True, "return_dict": True, "return_tensors": "pt"}
     for request in requests:
         doc = document(lm, request)
-        episode = documents.episode(doc, Setting())
+        episode = documents.episode(doc, Variant())
         while not episode.done:
             messages = show(episode.observe(), doc)
             inputs = processor.apply_chat_template(messages, add_generation_prompt=True, **form)
@@ -158,7 +158,7 @@ def plain_loop(lm: Any, requests: list[Instance]) -> list[str]:
 
 
 def chunks(lm: Any, requests: list[Instance]) -> list[str]:
-    episodes = [documents.episode(document(lm, request), Setting()) for request in requests]
+    episodes = [documents.episode(document(lm, request), Variant()) for request in requests]
     for first in range(0, len(requests), lm.batch_size):
         live = list(zip(requests, episodes, strict=True))[first : first + lm.batch_size]
         while live:
@@ -235,7 +235,7 @@ def prepare(folder: Path, count: int, tokens: int) -> tuple[Any, list[Instance]]
     datasets.config.HF_DATASETS_CACHE = str(folder / "datasets")
     datasets.disable_progress_bars()
     # The official wording is not needed to measure time, nor is the network that it comes from.
-    sources.Source.protocol = property(lambda source: BUILTIN)
+    sources.Suite.protocol = property(lambda source: BUILTIN)
     name = f"proactivebench_mcqa_{Dataset.ROD.task}"
     task = get_task_dict([name], TaskManager(include_defaults=False), "chat")[name]
     task.build_all_requests()

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from proactivebench_tasks.conformance import Difference, replay
-from proactivebench_tasks.environments import ENVIRONMENTS
+from proactivebench_tasks.environments import ENVIRONMENTS, parse_sample
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.protocol.samples import Dataset
 
 VECTORS = Path(__file__).parent / "vectors"
 EPISODES = VECTORS / "episodes.jsonl.gz"
@@ -91,7 +91,7 @@ def test_all_recorded_episodes_agree_with_the_official_wording() -> None:
 def test_recorded_open_ended_answers_are_ours(number: int) -> None:
     row = recorded(VECTORS / "judge.jsonl.gz")[number]
     dataset = Dataset(row["dataset"])
-    environment = ENVIRONMENTS[dataset](parse(dataset, row["sample"]))
+    environment = ENVIRONMENTS[dataset](parse_sample(dataset, row["sample"]))
     assert environment.open_ended_answers() == row["valid_answers"]
 
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from proactivebench_tasks.conformance import replay
 from proactivebench_tasks.data.suite import read
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.protocol.protocol import BUILTIN
-from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset, Sample
 from proactivebench_tasks.transcripts import transcript as transcripts
 
 fuzz = settings(
@@ -65,13 +66,13 @@ def test_any_bytes_are_rows_or_a_data_error(tmp_path: Path, content: bytes) -> N
 def test_a_spoiled_row_is_a_sample_or_a_data_error(spoiled: tuple[Dataset, dict[str, Any]]) -> None:
     dataset, row = spoiled
     try:
-        sample = parse(dataset, row)
+        sample = parse_sample(dataset, row)
     except DataError as error:
         assert len(str(error)) < 5000
         return
     assert isinstance(sample, Sample)
     with contextlib.suppress(DataError):
-        Episode(dataset, sample, BUILTIN).observe()
+        Episode(sample, BUILTIN).observe()
 
 
 @fuzz
@@ -79,8 +80,8 @@ def test_a_spoiled_row_is_a_sample_or_a_data_error(spoiled: tuple[Dataset, dict[
 def test_a_spoiled_transcript_is_scored_or_a_value_error(
     dataset: Dataset, answers: list[str], broken: st.DataObject
 ) -> None:
-    sample = parse(dataset, a_row(dataset, 3))
-    episode = Episode(dataset, sample, BUILTIN)
+    sample = parse_sample(dataset, a_row(dataset, 3))
+    episode = Episode(sample, BUILTIN)
     for answer in answers:
         if not episode.done:
             episode.step(answer)

@@ -8,17 +8,18 @@ import pytest
 from fakes import world
 
 from proactivebench_tasks.baselines import chance
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.episode import Episode
-from proactivebench_tasks.protocol.protocol import BUILTIN
-from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 
 def by_playing(dataset: Dataset, sample: Sample, mode: Mode) -> tuple[Fraction, Fraction]:
     """Probability of being solved and expected turns, by playing every path of answers."""
 
     def from_here(answers: list[str]) -> tuple[Fraction, Fraction]:
-        episode = Episode(dataset, sample, BUILTIN, mode)
+        episode = Episode(sample, BUILTIN, mode)
         for answer in answers:
             episode.step(answer)
         if episode.done:
@@ -37,7 +38,7 @@ def by_playing(dataset: Dataset, sample: Sample, mode: Mode) -> tuple[Fraction, 
 @pytest.mark.parametrize("dataset", list(Dataset))
 def test_chance_equals_playing_every_path(dataset: Dataset, mode: Mode) -> None:
     for row in world.rows(dataset, list(range(4))):
-        sample = parse(dataset, row)
+        sample = parse_sample(dataset, row)
         solved, turns = by_playing(dataset, sample, mode)
         got = chance.of_sample(dataset, sample, mode)
         assert got.acc == pytest.approx(100 * float(solved))
@@ -45,7 +46,7 @@ def test_chance_equals_playing_every_path(dataset: Dataset, mode: Mode) -> None:
 
 
 def test_reference_chance_is_one_in_the_number_of_categories() -> None:
-    sample = parse(Dataset.ROD, world.rows(Dataset.ROD, [1])[0])
+    sample = parse_sample(Dataset.ROD, world.rows(Dataset.ROD, [1])[0])
     assert chance.of_sample(Dataset.ROD, sample, Mode.REFERENCE) == chance.Chance(25.0, 0.0)
 
 
@@ -53,7 +54,7 @@ def test_random_mode_weighs_every_draw() -> None:
     """ChangeIt, frame 0 of 2, one step: of the two drawn moves one leaves the video."""
     row = world.rows(Dataset.CHANGEIT, [0, 1])[1]
     assert (row["num_images"], row["step_size"], row["max_steps"]) == (3, 1, 2)
-    got = chance.of_sample(Dataset.CHANGEIT, parse(Dataset.CHANGEIT, row), Mode.RANDOM)
+    got = chance.of_sample(Dataset.CHANGEIT, parse_sample(Dataset.CHANGEIT, row), Mode.RANDOM)
     # 7 options: 1 right, 2 meaningless suggestions, of which half stay in the video; then again.
     again = Fraction(2, 7) * Fraction(1, 2)
     assert got.acc == pytest.approx(100 * float(Fraction(1, 7) * (1 + again)))

@@ -11,10 +11,11 @@ import pytest
 from fakes import world
 
 from proactivebench_tasks.baselines.policies import POLICIES
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.episode import Episode, Stop, Summary
-from proactivebench_tasks.protocol.protocol import BUILTIN
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset
 
 TURNS = range(1, 7)  # the world's rows 0 to 5 have this many turns, those of ROD one more
 
@@ -24,7 +25,7 @@ def rows(dataset: Dataset) -> list[dict[str, Any]]:
 
 
 def start(dataset: Dataset, row: dict[str, Any], mode: Mode = Mode.NORMAL) -> Episode:
-    return Episode(dataset, parse(dataset, row), BUILTIN, mode)
+    return Episode(parse_sample(dataset, row), BUILTIN, mode)
 
 
 def play(episode: Episode, policy: str, rng: random.Random | None = None) -> Summary:

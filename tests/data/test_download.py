@@ -23,10 +23,10 @@ from proactivebench_tasks.data import download
 from proactivebench_tasks.data import suite as sources
 from proactivebench_tasks.data.hub import Hub
 from proactivebench_tasks.data.hub_store import downloads
-from proactivebench_tasks.data.store import DataFolder
+from proactivebench_tasks.data.store import LocalStore
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.protocol import protocol as protocols
-from proactivebench_tasks.protocol.protocol import BUILTIN
+from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
 
 ROD, COCO, QUICKDRAW = Dataset.ROD, Dataset.COCO, Dataset.QUICKDRAW
@@ -244,7 +244,7 @@ def test_command_fetches_to_a_folder_that_the_tasks_can_use(
     code, said = run("--datasets", "rod,coco", "--data-dir", str(folder))
     assert code == 0, said
     assert all(part in said for part in ("a.zip", "rod.zip", "CC BY-NC", sources.DATA_DIR))
-    assert (DataFolder(folder).read(f"{ROD.value}/1_0.png") or b"").startswith(b"\x89PNG")
+    assert (LocalStore(folder).read(f"{ROD.value}/1_0.png") or b"").startswith(b"\x89PNG")
     monkeypatch.setenv(sources.DATA_DIR, str(folder))
     assert Path(sources.rod).is_file()
 
@@ -254,7 +254,7 @@ def test_command_without_a_folder_fetches_to_where_runs_look(hub: HubServer) -> 
     assert code == 0, said
     assert (downloads() / "rod.zip").is_file()
     before = hub.archive_bytes_sent
-    data = sources.Source.OFFICIAL.data
+    data = sources.Suite.OFFICIAL.data
     assert data.read(f"{COCO.value}/0.png")
     assert CliRunner().invoke(cli.app, ["verify", "--datasets", "coco"]).exit_code == 0
     assert hub.archive_bytes_sent == before

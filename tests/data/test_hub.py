@@ -22,8 +22,8 @@ from loguru import logger
 from proactivebench_tasks.data import hub_store as remote
 from proactivebench_tasks.data import suite as sources
 from proactivebench_tasks.data.hub import Hub
-from proactivebench_tasks.data.hub_store import RemoteData
-from proactivebench_tasks.data.store import Data, DataFolder
+from proactivebench_tasks.data.hub_store import HubStore
+from proactivebench_tasks.data.store import Data, LocalStore
 from proactivebench_tasks.demo import DATA as DEMO_DATA
 from proactivebench_tasks.environments.reachable import pictures
 from proactivebench_tasks.errors import DataError
@@ -76,9 +76,9 @@ def log() -> Iterator[list[str]]:
     logger.remove(sink)
 
 
-def data() -> RemoteData:
+def data() -> HubStore:
     """As a new process would see it."""
-    return RemoteData(Hub())
+    return HubStore(Hub())
 
 
 def archive_requests(hub: HubServer) -> int:
@@ -160,8 +160,8 @@ def test_demo_is_the_same_from_folder_zips_and_hub(
     demo: dict[str, bytes], hub: HubServer, tmp_path: Path
 ) -> None:
     hub.files |= demo
-    folder = DataFolder(DEMO_DATA / "test")
-    others: list[Data] = [DataFolder(as_zips(demo, tmp_path / "zips")), data()]
+    folder = LocalStore(DEMO_DATA / "test")
+    others: list[Data] = [LocalStore(as_zips(demo, tmp_path / "zips")), data()]
     count = 0
     for dataset in Dataset:
         for _, _, sample in sources.read(folder.rows(dataset), dataset):
@@ -419,8 +419,8 @@ def test_threads_fetch_a_picture_once(hub: HubServer, folder: Path) -> None:
 _READER = """
 import sys
 from proactivebench_tasks.protocol.samples import Dataset
-from proactivebench_tasks.data.suite import Source
-data = Source.OFFICIAL.data
+from proactivebench_tasks.data.suite import Suite
+data = Suite.OFFICIAL.data
 print(len(data.rows(Dataset.ROD).read_bytes()), len(data.read(sys.argv[1])))
 """
 

@@ -1,4 +1,4 @@
-"""Frames: a cache that stays within its bounds and never returns what is damaged."""
+"""ImageCache: a cache that stays within its bounds and never returns what is damaged."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from proactivebench_tasks.data.image_cache import LIMIT, Frames
+from proactivebench_tasks.data.image_cache import LIMIT, ImageCache
 from proactivebench_tasks.errors import DataError
 
 
-def get(frames: Frames, key: str, content: bytes) -> list[int]:
+def get(frames: ImageCache, key: str, content: bytes) -> list[int]:
     """Ask for a key; whether it had to be fetched."""
     fetched: list[int] = []
 
@@ -29,20 +29,20 @@ def size(folder: Path) -> int:
 
 
 def test_what_was_fetched_is_kept(tmp_path: Path) -> None:
-    assert get(Frames(tmp_path, 1000), "a", b"content")
-    assert not get(Frames(tmp_path, 1000), "a", b"content")
+    assert get(ImageCache(tmp_path, 1000), "a", b"content")
+    assert not get(ImageCache(tmp_path, 1000), "a", b"content")
 
 
 def test_what_is_damaged_is_fetched_again(tmp_path: Path) -> None:
-    get(Frames(tmp_path, 1000), "a", b"content")
+    get(ImageCache(tmp_path, 1000), "a", b"content")
     (file,) = [path for path in tmp_path.glob("??/*")]
     file.write_bytes(b"cont")
-    assert get(Frames(tmp_path, 1000), "a", b"content")
-    assert not get(Frames(tmp_path, 1000), "a", b"content")
+    assert get(ImageCache(tmp_path, 1000), "a", b"content")
+    assert not get(ImageCache(tmp_path, 1000), "a", b"content")
 
 
 def test_size_stays_within_the_limit(tmp_path: Path) -> None:
-    frames = Frames(tmp_path, 100_000)
+    frames = ImageCache(tmp_path, 100_000)
     for number in range(500):
         get(frames, str(number), bytes(1000))
         if number % 20 == 0:
@@ -52,12 +52,12 @@ def test_size_stays_within_the_limit(tmp_path: Path) -> None:
 
 def test_limit_holds_from_one_process_to_the_next(tmp_path: Path) -> None:
     for number in range(300):
-        get(Frames(tmp_path, 100_000), str(number), bytes(1000))
+        get(ImageCache(tmp_path, 100_000), str(number), bytes(1000))
     assert size(tmp_path) <= 100_000
 
 
 def test_oldest_go_first_and_reading_makes_young(tmp_path: Path) -> None:
-    frames = Frames(tmp_path, 10_000)
+    frames = ImageCache(tmp_path, 10_000)
     for name in "abc":
         get(frames, name, bytes(1000))
     for file in tmp_path.glob("??/*"):
@@ -70,7 +70,7 @@ def test_oldest_go_first_and_reading_makes_young(tmp_path: Path) -> None:
 
 
 def test_limit_of_zero_keeps_nothing(tmp_path: Path) -> None:
-    get(Frames(tmp_path, 0), "a", b"content")
+    get(ImageCache(tmp_path, 0), "a", b"content")
     assert size(tmp_path) == 0
 
 
@@ -83,11 +83,11 @@ def test_folder_that_cannot_be_written_does_not_matter(tmp_path: Path, obstacle:
         if os.geteuid() == 0:
             pytest.skip("root may write everywhere")
         folder.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
-    assert get(Frames(folder, 1000), "a", b"content")
+    assert get(ImageCache(folder, 1000), "a", b"content")
 
 
 def test_failure_to_fetch_is_passed_on_and_keeps_nothing(tmp_path: Path) -> None:
-    frames = Frames(tmp_path, 1000)
+    frames = ImageCache(tmp_path, 1000)
 
     def fetch() -> bytes:
         raise DataError("no")
@@ -101,4 +101,4 @@ def test_failure_to_fetch_is_passed_on_and_keeps_nothing(tmp_path: Path) -> None
 def test_limit_must_be_a_number(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv(LIMIT, value)
     with pytest.raises(DataError, match=rf"{LIMIT} is '{value}'"):
-        Frames.cached()
+        ImageCache.cached()

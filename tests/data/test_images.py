@@ -11,7 +11,7 @@ from fakes import world
 from PIL import Image, ImageFile
 
 from proactivebench_tasks.data import images
-from proactivebench_tasks.data.store import DataFolder
+from proactivebench_tasks.data.store import LocalStore
 from proactivebench_tasks.environments.environment import Box
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.protocol.samples import Dataset
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def picture(folder: Path, image: str, crop: Box | None = None) -> Image.Image:
-    return images.picture(DataFolder(folder), image, crop)
+    return images.picture(LocalStore(folder), image, crop)
 
 
 def corners(image: Image.Image) -> list[object]:

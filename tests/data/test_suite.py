@@ -19,12 +19,14 @@ import pytest
 from fakes import world
 
 from proactivebench_tasks.data import suite as sources
-from proactivebench_tasks.data.hub_store import RemoteData
-from proactivebench_tasks.data.suite import Source
+from proactivebench_tasks.data.hub_store import HubStore
+from proactivebench_tasks.data.suite import Suite
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.errors import DataError, ProactiveBenchError
 from proactivebench_tasks.protocol import protocol as protocols
-from proactivebench_tasks.protocol.protocol import BUILTIN, Protocol
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.protocol import Protocol
+from proactivebench_tasks.protocol.samples import Dataset
 
 ROD = Dataset.ROD
 Fault = Callable[[], str]
@@ -56,7 +58,7 @@ def fault(folder: Path) -> Fault:
 
     def fault() -> str:
         with pytest.raises(DataError) as error:
-            sources.prepared(Source.OFFICIAL, ROD)
+            sources.prepared(Suite.OFFICIAL, ROD)
         return str(error.value)
 
     return fault
@@ -87,7 +89,7 @@ def test_attribute_of_a_tasks_name_is_the_path_of_its_rows(folder: Path, dataset
 @pytest.mark.parametrize("dataset", Dataset)
 def test_row_comes_out_as_the_sample_that_went_in(folder: Path, dataset: Dataset) -> None:
     (row, *_) = rows(getattr(sources, dataset.task))
-    assert parse(dataset, row) == parse(dataset, world.rows(dataset, [3])[0])
+    assert parse_sample(dataset, row) == parse_sample(dataset, world.rows(dataset, [3])[0])
 
 
 def test_row_says_where_it_came_from(folder: Path) -> None:
@@ -257,7 +259,7 @@ def test_without_a_data_folder_the_hub_is_read(
     monkeypatch.delenv(sources.DATA_DIR, raising=False)
     if value is not None:
         monkeypatch.setenv(sources.DATA_DIR, value)
-    assert isinstance(Source.OFFICIAL.data, RemoteData)
+    assert isinstance(Suite.OFFICIAL.data, HubStore)
 
 
 def test_data_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,7 +376,7 @@ def test_what_lacks_or_is_there_twice_is_said_in_every_run(
     table = world.rows(Dataset.ROD, [*listed[1:], listed[1]])
     write(folder, Dataset.ROD, table)
     for run in (1, 2):
-        sources.prepared(Source.OFFICIAL, Dataset.ROD)
+        sources.prepared(Suite.OFFICIAL, Dataset.ROD)
         assert len(said) == run
         assert f"1 ids occur more than once: {listed[1]}" in said[-1]
         assert f"1 of {len(listed)} samples lack: {listed[0]}" in said[-1]
@@ -384,4 +386,4 @@ def test_what_lacks_or_is_there_twice_is_said_in_every_run(
 def test_a_byte_order_mark_is_no_fault(folder: Path) -> None:
     path = folder / Dataset.ROD.jsonl
     path.write_text("\ufeff" + path.read_text())
-    assert kept(sources.prepared(Source.OFFICIAL, Dataset.ROD))
+    assert kept(sources.prepared(Suite.OFFICIAL, Dataset.ROD))

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 from proactivebench_tasks.cli import app as cli
 from proactivebench_tasks.data import suite as sources
-from proactivebench_tasks.data.store import DataFolder
+from proactivebench_tasks.data.store import LocalStore
 from proactivebench_tasks.data.verify import Report, verify
 from proactivebench_tasks.demo import DATA as DEMO_DATA
 from proactivebench_tasks.environments.reachable import pictures
 from proactivebench_tasks.protocol import protocol as protocols
-from proactivebench_tasks.protocol.protocol import BUILTIN
+from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
 
 ROD, VSOD, QUICKDRAW = Dataset.ROD, Dataset.VSOD, Dataset.QUICKDRAW
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def report(folder: Path, dataset: Dataset = ROD, quick: bool = False) -> Report:
-    return verify(DataFolder(folder), dataset, PROTOCOL, quick)
+    return verify(LocalStore(folder), dataset, PROTOCOL, quick)
 
 
 def edit(folder: Path, dataset: Dataset, change: Callable[[list[dict]], None]) -> None:  # type: ignore[type-arg]
@@ -58,7 +58,7 @@ def test_whole_data_has_no_faults(folder: Path, dataset: Dataset, quick: bool) -
 
 def test_demo_has_no_faults() -> None:
     for dataset in Dataset:
-        found = verify(DataFolder(DEMO_DATA / "test"), dataset, BUILTIN)
+        found = verify(LocalStore(DEMO_DATA / "test"), dataset, BUILTIN)
         assert (found.faults, found.expected) == ((), None)
         assert found.samples == 16
 

@@ -1,4 +1,4 @@
-"""Archives: any member is read right or is a ``DataError``; nothing is written but the cache."""
+"""ZipArchives: any member is read right or is a ``DataError``; nothing is written but the cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from proactivebench_tasks.data import zip_archive as archives
-from proactivebench_tasks.data.store import DataFolder
+from proactivebench_tasks.data.store import LocalStore
 from proactivebench_tasks.data.zip_archive import LocalArchive
 from proactivebench_tasks.errors import DataError
 
@@ -31,7 +31,7 @@ def make(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLAT
 
 
 def read(path: Path, name: str) -> bytes | None:
-    return DataFolder(path.parent).read(name)
+    return LocalStore(path.parent).read(name)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
@@ -88,7 +88,7 @@ def test_zip64_directory_is_read(tmp_path: Path) -> None:
     """More than 65,535 members need one."""
     archive = make(tmp_path / "a.zip", {f"{i:05d}.png": b"%d" % i for i in range(70_000)}, 0)
     assert read(archive, "69999.png") == b"69999"
-    again = DataFolder(tmp_path)
+    again = LocalStore(tmp_path)
     started = time.perf_counter()
     assert again.read("00000.png") == b"0"
     assert time.perf_counter() - started < 0.5
@@ -122,7 +122,7 @@ def test_names_that_climb_out_are_listed_and_never_read(
     (tmp_path / "data").mkdir()
     archive = make(tmp_path / "data" / "a.zip", {name: b"evil", "ROD/1.png": b"good"})
     before = {path for path in tmp_path.rglob("*")}
-    folder = DataFolder(archive.parent)
+    folder = LocalStore(archive.parent)
     assert folder.read("ROD/1.png") == b"good"
     assert folder.read(name.replace("\\", "/")) is None
     ((rejected, reason),) = LocalArchive(archive).directory.rejected()
@@ -248,7 +248,7 @@ def test_truncated_archive_is_an_error(tmp_path: Path, share: float) -> None:
 
 def test_archive_that_loses_its_end_under_us_is_an_error(tmp_path: Path) -> None:
     archive = make(tmp_path / "a.zip", {"a.png": random.Random(0).randbytes(5000)})
-    folder = DataFolder(tmp_path)
+    folder = LocalStore(tmp_path)
     assert folder.read("a.png")
     with archive.open("r+b") as file:
         file.truncate(100)
@@ -270,7 +270,7 @@ def test_any_damage_is_an_error_or_harmless(tmp_path: Path) -> None:
         file.write_bytes(damaged)
         for name in content:
             try:
-                assert DataFolder(tmp_path / "data").read(name) in (content[name], None)
+                assert LocalStore(tmp_path / "data").read(name) in (content[name], None)
             except DataError:
                 failed += 1
         file.unlink()
@@ -280,7 +280,7 @@ def test_any_damage_is_an_error_or_harmless(tmp_path: Path) -> None:
 def test_damaged_archive_hides_no_other(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"no zip at all")
     make(tmp_path / "b.zip", {"a.png": b"content"})
-    folder = DataFolder(tmp_path)
+    folder = LocalStore(tmp_path)
     assert folder.read("a.png") == b"content"
     with pytest.raises(DataError, match=r"a\.zip is damaged"):
         folder.read("b.png")
@@ -290,14 +290,14 @@ def test_extracted_folder_comes_before_archives(tmp_path: Path) -> None:
     make(tmp_path / "a.zip", {"ROD/1.png": b"packed 1", "ROD/2.png": b"packed 2"})
     (tmp_path / "ROD").mkdir()
     (tmp_path / "ROD" / "1.png").write_bytes(b"extracted 1")
-    folder = DataFolder(tmp_path)
+    folder = LocalStore(tmp_path)
     assert folder.read("ROD/1.png") == b"extracted 1"
     assert folder.read("ROD/2.png") == b"packed 2"
 
 
 def test_what_is_nowhere_is_told_with_the_archives_looked_into(tmp_path: Path) -> None:
     make(tmp_path / "a.zip", {"ROD/1.png": b"content"})
-    message = DataFolder(tmp_path).missing("ROD/2.png")
+    message = LocalStore(tmp_path).missing("ROD/2.png")
     assert all(part in message for part in ("ROD/2.png", "a.zip", "proactivebench download"))
 
 
@@ -312,7 +312,7 @@ def test_replaced_archive_gets_a_new_directory(tmp_path: Path) -> None:
 def test_threads_read_at_once(tmp_path: Path) -> None:
     content = {f"{i}.png": random.Random(i).randbytes(2000) for i in range(200)}
     make(tmp_path / "a.zip", content)
-    folder = DataFolder(tmp_path)
+    folder = LocalStore(tmp_path)
     with ThreadPoolExecutor(16) as pool:
         assert list(pool.map(folder.read, content)) == list(content.values())
 
@@ -339,7 +339,7 @@ def test_directory_is_read_once_by_many(tmp_path: Path, monkeypatch: pytest.Monk
 def test_forked_workers_read_right(tmp_path: Path) -> None:
     content = {f"{i}.png": random.Random(i).randbytes(2000) for i in range(300)}
     make(tmp_path / "a.zip", content)
-    folder = DataFolder(tmp_path)
+    folder = LocalStore(tmp_path)
     assert folder.read("0.png") == content["0.png"]
     children = []
     for _ in range(4):

@@ -18,7 +18,8 @@ from proactivebench_tasks.demo.case import Case
 from proactivebench_tasks.demo.draw import Drawing
 from proactivebench_tasks.demo.make import SAMPLES, SCENES, make
 from proactivebench_tasks.demo.scenes.changeit import SAMPLES_PER_VIDEO
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.environments import parse_sample
+from proactivebench_tasks.protocol.samples import Dataset
 
 Row = Mapping[str, Any]
 History = tuple[str, ...]
@@ -182,7 +183,7 @@ def reference(dataset: Dataset, row: Row) -> str:
 @every
 def test_every_row_is_a_valid_sample(split: str, dataset: Dataset) -> None:
     for row in rows(split, dataset):
-        parse(dataset, row)
+        parse_sample(dataset, row)
 
 
 @every

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from fakes import world
 
-from proactivebench_tasks.environments import ENVIRONMENTS
+from proactivebench_tasks.environments import ENVIRONMENTS, parse_sample
 from proactivebench_tasks.environments.environment import Action, Box, Environment, Mode
 from proactivebench_tasks.environments.episode import Episode, Stop
-from proactivebench_tasks.environments.grading import Verdict
+from proactivebench_tasks.environments.grading import Grade
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.protocol.protocol import BUILTIN
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset
 
 REFUSAL = "I do not know."
 CATEGORIES = ("Cat.", "Dog.")
@@ -25,7 +25,7 @@ CATEGORIES = ("Cat.", "Dog.")
 def episode(dataset: Dataset, mode: Mode = Mode.NORMAL, seed: int = 0, **fields: Any) -> Episode:
     named = {"categories": CATEGORIES, "answer": "Dog."}
     row = world.rows(dataset, [7])[0] | named | fields
-    return Episode(dataset, parse(dataset, row), BUILTIN, mode, seed)
+    return Episode(parse_sample(dataset, row), BUILTIN, mode, seed)
 
 
 def walk(played: Episode, *answers: str) -> list[str]:
@@ -81,7 +81,7 @@ def test_rod_first_image_may_lie_outside_the_series() -> None:
 
 def test_rod_right_category_is_wrong_before_the_blocks_were_moved() -> None:
     turn = rod().step("Dog.")
-    assert (turn.category, turn.stop) == (Verdict.WRONG, Stop.WRONG)
+    assert (turn.category, turn.stop) == (Grade.WRONG, Stop.WRONG)
 
 
 def test_rod_right_category_counts_once_the_blocks_were_moved() -> None:
@@ -217,7 +217,7 @@ def test_imagenetc_repairs_go_down_one_level() -> None:
 
 def test_imagenetc_only_the_repair_that_fits_is_right() -> None:
     turn = imagenetc().step("Raise the contrast.")
-    assert (turn.suggestion, turn.stop) == (Verdict.WRONG, Stop.WRONG)
+    assert (turn.suggestion, turn.stop) == (Grade.WRONG, Stop.WRONG)
 
 
 def test_imagenetc_any_suggestion_is_right_where_the_repair_is_not_listed() -> None:
@@ -274,7 +274,7 @@ def test_asking_in_the_last_turn_is_wrong(make: Any, asking: str) -> None:
     played = make(num_images=2)
     walk(played, asking)
     turn = played.step(asking)
-    assert (turn.suggestion, turn.stop) == (Verdict.WRONG, Stop.WRONG)
+    assert (turn.suggestion, turn.stop) == (Grade.WRONG, Stop.WRONG)
 
 
 @pytest.mark.parametrize(("make", "asking"), RUN_OUT)
@@ -586,7 +586,7 @@ def test_reference_mode_lists_the_categories_alone(dataset: Dataset) -> None:
 @pytest.mark.parametrize("dataset", Dataset)
 def test_reference_mode_is_answerable_at_once_from_letter_a(dataset: Dataset) -> None:
     turn = episode(dataset, Mode.REFERENCE).step("B")
-    assert (turn.suggestion, turn.stop) == (Verdict.MISMATCH, Stop.SOLVED)
+    assert (turn.suggestion, turn.stop) == (Grade.MISMATCH, Stop.SOLVED)
 
 
 @pytest.mark.parametrize("dataset", Dataset)
@@ -600,7 +600,7 @@ def test_reference_mode_ends_with_any_answer(dataset: Dataset, answer: str, stop
 
 def test_reference_mode_knows_no_suggestions() -> None:
     played = rod(Mode.REFERENCE)
-    assert played.step("Push the blocks to the left.").suggestion is Verdict.MISMATCH
+    assert played.step("Push the blocks to the left.").suggestion is Grade.MISMATCH
 
 
 @pytest.mark.parametrize(
@@ -766,7 +766,7 @@ def test_zoom_adds_the_step_before_the_corner() -> None:
     crop = {"top": 0.1, "left": 0.1, "height": 0.2, "width": 0.2}
     row = world.rows(Dataset.COCO, [1])[0]
     row |= {"direction": "zoom", "horizontal_step": 0.3, "vertical_step": 0.3, "crop": crop}
-    environment = ENVIRONMENTS[Dataset.COCO](parse(Dataset.COCO, row))
+    environment = ENVIRONMENTS[Dataset.COCO](parse_sample(Dataset.COCO, row))
     box = environment.crop(environment.start())
     assert box is not None
     assert box.right == box.bottom == (0.2 + 0.3) + 0.1 != 0.2 + 0.1 + 0.3

@@ -9,40 +9,41 @@ from fakes import world
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.episode import Episode, Observation, Stop, derived_seed
-from proactivebench_tasks.environments.grading import Verdict
+from proactivebench_tasks.environments.grading import Grade
 from proactivebench_tasks.environments.random_mode import as_played
-from proactivebench_tasks.protocol.protocol import BUILTIN
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.transcripts.transcript import Transcript, score
 
 
 def vsod(turns: int = 3, **fields: Any) -> Episode:
     """Options: A. Wait, B. Rewind, C. refusal, D to G. categories, of which D is right."""
     row = world.rows(Dataset.VSOD, [7])[0] | {"num_images": turns} | fields
-    return Episode(Dataset.VSOD, parse(Dataset.VSOD, row), BUILTIN)
+    return Episode(parse_sample(Dataset.VSOD, row), BUILTIN)
 
 
 @pytest.mark.parametrize(
     ("answer", "stop", "suggestion", "category"),
     [
-        ("A", None, Verdict.CORRECT, Verdict.MISMATCH),
-        ("Rewind the video.", None, Verdict.CORRECT, Verdict.MISMATCH),
-        ("C", Stop.WRONG, Verdict.WRONG, Verdict.MISMATCH),
-        ("D", Stop.SOLVED, Verdict.MISMATCH, Verdict.CORRECT),
-        ("An apple.", Stop.SOLVED, Verdict.MISMATCH, Verdict.CORRECT),
-        ("E", Stop.WRONG, Verdict.MISMATCH, Verdict.WRONG),
-        ("H", Stop.MISMATCH, Verdict.MISMATCH, Verdict.MISMATCH),
-        ("", Stop.MISMATCH, Verdict.MISMATCH, Verdict.MISMATCH),
+        ("A", None, Grade.CORRECT, Grade.MISMATCH),
+        ("Rewind the video.", None, Grade.CORRECT, Grade.MISMATCH),
+        ("C", Stop.WRONG, Grade.WRONG, Grade.MISMATCH),
+        ("D", Stop.SOLVED, Grade.MISMATCH, Grade.CORRECT),
+        ("An apple.", Stop.SOLVED, Grade.MISMATCH, Grade.CORRECT),
+        ("E", Stop.WRONG, Grade.MISMATCH, Grade.WRONG),
+        ("H", Stop.MISMATCH, Grade.MISMATCH, Grade.MISMATCH),
+        ("", Stop.MISMATCH, Grade.MISMATCH, Grade.MISMATCH),
         # Each list is graded by itself: letter A of a suggestion, text of a category.
-        ("A. A boat.", None, Verdict.CORRECT, Verdict.WRONG),  # the suggestion counts
-        ("A. An apple.", Stop.SOLVED, Verdict.CORRECT, Verdict.CORRECT),
-        ("D. Wait for the bus.", Stop.SOLVED, Verdict.CORRECT, Verdict.CORRECT),
+        ("A. A boat.", None, Grade.CORRECT, Grade.WRONG),  # the suggestion counts
+        ("A. An apple.", Stop.SOLVED, Grade.CORRECT, Grade.CORRECT),
+        ("D. Wait for the bus.", Stop.SOLVED, Grade.CORRECT, Grade.CORRECT),
     ],
 )
 def test_answer_is_graded_as_a_suggestion_and_as_a_category(
-    answer: str, stop: Stop | None, suggestion: Verdict, category: Verdict
+    answer: str, stop: Stop | None, suggestion: Grade, category: Grade
 ) -> None:
     turn = vsod().step(answer)
     assert (turn.suggestion, turn.category, turn.stop) == (suggestion, category, stop)
@@ -64,7 +65,7 @@ def test_turn_records_the_number_of_the_image() -> None:
 
 def test_turn_records_the_window_of_coco() -> None:
     row = world.rows(Dataset.COCO, [7])[0] | {"granularity": 3}
-    played = Episode(Dataset.COCO, parse(Dataset.COCO, row), BUILTIN)
+    played = Episode(parse_sample(Dataset.COCO, row), BUILTIN)
     crops = [played.step("Move the camera to the left.").crop for _ in range(2)]
     assert [crop and crop.left for crop in crops] == [56.0, 48.0]
 
@@ -83,7 +84,7 @@ def test_text_is_the_prompt_and_the_lettered_list() -> None:
 
 def test_hint_run_adds_the_hint_to_every_turn() -> None:
     plain = vsod()
-    hinted = Episode(Dataset.VSOD, plain.sample, BUILTIN, hint=True)
+    hinted = Episode(plain.sample, BUILTIN, hint=True)
     for played in (plain, hinted):
         played.step("A")
     added = f" {BUILTIN.hint[Dataset.VSOD]}"
@@ -170,8 +171,8 @@ ANSWERS = st.lists(
 
 def play(dataset: Dataset, row: Any, mode: Mode, seed: int, answers: list[str]) -> Episode:
     """Play these answers up to the end of the episode."""
-    sample = as_played(dataset, parse(dataset, row), mode, seed)
-    played = Episode(dataset, sample, BUILTIN, mode, seed)
+    sample = as_played(dataset, parse_sample(dataset, row), mode, seed)
+    played = Episode(sample, BUILTIN, mode, seed)
     for answer in answers:
         if played.done:
             break
@@ -207,8 +208,8 @@ def test_any_observation_is_a_function_of_the_answers_before_it(
     which: tuple[Dataset, Any], mode: Mode, seed: int, answers: list[str]
 ) -> None:
     dataset, row = which
-    sample = as_played(dataset, parse(dataset, row), mode, seed)
-    watched, unwatched = (Episode(dataset, sample, BUILTIN, mode, seed) for _ in range(2))
+    sample = as_played(dataset, parse_sample(dataset, row), mode, seed)
+    watched, unwatched = (Episode(sample, BUILTIN, mode, seed) for _ in range(2))
     seen: list[Observation] = []
     for answer in answers:
         if watched.done:

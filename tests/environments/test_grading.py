@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proactivebench_tasks.environments.grading import Verdict, grade
+from proactivebench_tasks.environments.grading import Grade, grade
 
-C, W, M = Verdict.CORRECT, Verdict.WRONG, Verdict.MISMATCH
+C, W, M = Grade.CORRECT, Grade.WRONG, Grade.MISMATCH
 
 SUGGESTIONS = ["Move the blocks.", "I cannot tell.", "Look behind them."]  # A, B, C
 CATEGORIES = ["Ice cream.", "E. coli.", "t-shirt"]  # D, E, F
@@ -63,7 +63,7 @@ CATEGORIES = ["Ice cream.", "E. coli.", "t-shirt"]  # D, E, F
         ("Z.\nA. Move the blocks.", M),
     ],
 )
-def test_suggestion_is_graded(answer: str, verdict: Verdict) -> None:
+def test_suggestion_is_graded(answer: str, verdict: Grade) -> None:
     correct = ["Move the blocks.", "Look behind them."]
     assert grade(answer, SUGGESTIONS, correct) is verdict
 
@@ -88,7 +88,7 @@ def test_suggestion_is_graded(answer: str, verdict: Verdict) -> None:
         ("E. Ice cream.", C),
     ],
 )
-def test_letters_of_categories_follow_the_suggestions(answer: str, verdict: Verdict) -> None:
+def test_letters_of_categories_follow_the_suggestions(answer: str, verdict: Grade) -> None:
     assert grade(answer, CATEGORIES, ["Ice cream."], offset=3) is verdict
 
 
@@ -129,12 +129,12 @@ def test_answer_in_another_script_is_a_mismatch_and_no_error() -> None:
 
 def test_beyond_32_options_a_letter_that_fits_the_right_label_is_correct() -> None:
     labels = [f"thing {n}." for n in range(40)]  # 1 has letter b, and so has 33
-    assert grade("B", labels, [labels[1]]) is Verdict.CORRECT
-    assert grade("B", labels, [labels[33]]) is Verdict.CORRECT
-    assert grade("B", labels, [labels[2]]) is Verdict.WRONG
+    assert grade("B", labels, [labels[1]]) is Grade.CORRECT
+    assert grade("B", labels, [labels[33]]) is Grade.CORRECT
+    assert grade("B", labels, [labels[2]]) is Grade.WRONG
 
 
 def test_of_a_label_listed_twice_the_first_letter_counts() -> None:
     labels = ["A cup.", "A cup.", "A dog."]
-    assert grade("A", labels, ["A cup."]) is Verdict.CORRECT
-    assert grade("B", labels, ["A cup."]) is Verdict.WRONG
+    assert grade("A", labels, ["A cup."]) is Grade.CORRECT
+    assert grade("B", labels, ["A cup."]) is Grade.WRONG

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from fakes import world
 
-from proactivebench_tasks.environments import ENVIRONMENTS
+from proactivebench_tasks.environments import ENVIRONMENTS, parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.environments.reachable import pictures, states
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.protocol.protocol import BUILTIN
-from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 
 def sample(dataset: Dataset, number: int = 4, **fields: Any) -> Sample:
-    return parse(dataset, world.rows(dataset, list(range(number + 1)))[number] | fields)
+    return parse_sample(dataset, world.rows(dataset, list(range(number + 1)))[number] | fields)
 
 
 def played(dataset: Dataset, it: Sample, mode: Mode) -> set[str]:
@@ -25,7 +25,7 @@ def played(dataset: Dataset, it: Sample, mode: Mode) -> set[str]:
     shown: set[str] = set()
 
     def play(history: list[str]) -> None:
-        episode = Episode(dataset, it, BUILTIN, mode=mode)
+        episode = Episode(it, BUILTIN, mode=mode)
         for answer in history:
             episode.step(answer)
         if episode.done:

@@ -27,17 +27,15 @@ from lmms_eval.tasks import TaskManager
 from PIL.Image import Image
 
 from fakes import world
-from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.data.suite import Suite
+from proactivebench_tasks.environments import parse_sample
+from proactivebench_tasks.environments.coco import CocoSample
 from proactivebench_tasks.environments.episode import Episode, Stop
-from proactivebench_tasks.protocol.protocol import BUILTIN, Protocol
-from proactivebench_tasks.protocol.samples import (
-    CocoSample,
-    Dataset,
-    ImagenetcSample,
-    Sample,
-    parse,
-)
-from proactivebench_tasks.rollout import documents
+from proactivebench_tasks.environments.imagenetc import ImagenetcSample
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.protocol import Protocol
+from proactivebench_tasks.protocol.samples import Dataset, Sample
+from proactivebench_tasks.rollout import visuals
 
 TASKS = Path(__file__).parent / "tasks"
 GENERATION = {"max_new_tokens": 50, "temperature": 0, "do_sample": False, "until": []}
@@ -94,7 +92,7 @@ def plan(seen: Seen) -> str:
 
 
 def turn_shown(sample: Sample, image: int, left: int) -> int:
-    """How many steps of ``ASK`` lead to this picture."""
+    """How many steps of ``ASK`` lead to this image."""
     if isinstance(sample, CocoSample):
         return round((sample.crop.left - left) / sample.horizontal_step) - 1
     return sample.first_image - image if isinstance(sample, ImagenetcSample) else image
@@ -107,12 +105,12 @@ def expected(
     episodes = []
     ids = [sample_id(number, dataset, protocol) for number in range(count)]
     for number, row in enumerate(world.rows(dataset, ids)):
-        sample = parse(dataset, row)
-        episode = Episode(dataset, sample, protocol)
+        sample = parse_sample(dataset, row)
+        episode = Episode(sample, protocol)
         while not episode.done:
             shown = episode.observe()
             left = round(shown.crop.left) if shown.crop else 0
-            turn = turn_shown(sample, episode.state.image, left)
+            turn = turn_shown(sample, episode.state.image_id, left)
             episode.step(answer(Seen(dataset, number, turn, shown.options, sample.answer)))
         episodes.append(episode)
     return episodes
@@ -139,8 +137,8 @@ class Disagreement(AssertionError):
     """A wrapper was given something that does not fit together."""
 
 
-def pixels_of(picture: Image) -> tuple[int, int, int]:
-    first = picture.getpixel((0, 0))
+def pixels_of(image: Image) -> tuple[int, int, int]:
+    first = image.getpixel((0, 0))
     assert isinstance(first, tuple)
     return first  # type: ignore[return-value]
 
@@ -148,7 +146,7 @@ def pixels_of(picture: Image) -> tuple[int, int, int]:
 class Reader(lmms):
     """A simple wrapper whose answers depend on pixels, text and nothing else.
 
-    ``style`` says how it gets its pictures: ``own`` (each request's callable), ``first`` (the
+    ``style`` says how it gets its images: ``own`` (each request's callable), ``first`` (the
     first request's for its whole batch), ``sorted`` (as ``first``, in order of text) or
     ``threads`` (eight at a time). ``before`` may raise, with the number of the call and its
     requests; ``twist`` may replace an answer. Disagreements are kept, as the runner catches them.
@@ -225,10 +223,10 @@ class Reader(lmms):
         return request.args[1]
 
     def turn(self, visual: Callable[..., Any], request: Instance) -> tuple[Image, str]:
-        """The picture and the text of a request."""
-        pictures = visual(self.doc(request))
-        agree(len(pictures), 1, "pictures")
-        return pictures[0], request.args[0]
+        """The image and the text of a request."""
+        images = visual(self.doc(request))
+        agree(len(images), 1, "images")
+        return images[0], request.args[0]
 
     # How a turn is read and answered.
 
@@ -259,13 +257,13 @@ class Reader(lmms):
                 turns[i] = self.turn(shared, requests[i])
         return [turns[i] for i in range(len(requests))]
 
-    def read(self, picture: Image, text: str, request: Instance) -> Seen:
+    def read(self, shown: Image, text: str, request: Instance) -> Seen:
         """Who this is, by its pixels; everything else given must say the same."""
         doc = self.doc(request)
         dataset = Dataset(doc["dataset"])
-        sample = parse(dataset, doc)
+        sample = parse_sample(dataset, doc)
         agree(request.args[4].rpartition("_")[2], dataset.task, "task of the document")
-        red, green, blue = pixels_of(picture)
+        red, green, blue = pixels_of(shown)
         if dataset is Dataset.COCO:
             number, image, left = blue, 0, red
         else:
@@ -310,7 +308,7 @@ class Probe(Reader):
         episode = self.episodes.get(key)
         if episode is None or episode.done:
             dataset = Dataset(self.doc(request)["dataset"])
-            episode = Episode(dataset, parse(dataset, self.doc(request)), self.protocol)
+            episode = Episode(parse_sample(dataset, self.doc(request)), self.protocol)
             self.episodes[key] = episode
         return episode
 
@@ -406,7 +404,7 @@ class Lab:
         patch = self.monkeypatch
         patch.setenv("PROACTIVEBENCH_DATA_DIR", str(self.folder / "data"))
         patch.delenv("PROACTIVEBENCH_WINDOW", raising=False)
-        patch.setattr(sources.Source, "protocol", property(lambda source: self.protocol))
+        patch.setattr(Suite, "protocol", property(lambda suite: self.protocol))
         patch.setattr(datasets.config, "HF_DATASETS_CACHE", str(self.folder / "hf"))
 
     @property
@@ -453,13 +451,13 @@ def transcript(row: Mapping[str, Any]) -> Any:
 
 
 def count_decodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The pictures that are decoded from now on, in order."""
+    """The paths of the images that are decoded from now on, in order."""
     decoded: list[str] = []
-    pixels = documents.pixels
+    image_of = visuals.image_of
 
-    def counting(doc: Mapping[str, Any], seen: Any, short_edge: int = 0) -> Image:
-        decoded.append(seen.image)
-        return pixels(doc, seen, short_edge)
+    def counting(doc: Mapping[str, Any], shown: Any, short_edge: int = 0) -> Image:
+        decoded.append(shown.image_path)
+        return image_of(doc, shown, short_edge)
 
-    monkeypatch.setattr(documents, "pixels", counting)
+    monkeypatch.setattr(visuals, "image_of", counting)
     return decoded

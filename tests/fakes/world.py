@@ -1,7 +1,7 @@
-"""A small world in the official layout whose pictures say, in their pixels, what they are.
+"""A small world in the official layout whose images say, in their pixels, what they are.
 
 Every pixel is (R, G, B) = (sample's number modulo 256, image number, dataset's number). COCO's
-only picture is (x, y, sample's number), so that a crop tells where it was cut. Prompts name the id.
+only image is (x, y, sample's number), so that a crop tells where it was cut. Prompts name the id.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from proactivebench_tasks.environments.environment import frame
+from proactivebench_tasks.environments.environment import four_digits
 from proactivebench_tasks.protocol.samples import Dataset
 
 CATEGORIES = ["An apple.", "A boat.", "A cup.", "A dog."]
@@ -77,7 +77,7 @@ def _row(dataset: Dataset, number: int, sample_id: int) -> dict[str, Any]:
 
 
 def write(folder: Path, dataset: Dataset, table: list[dict[str, Any]]) -> None:
-    """Write a dataset's jsonl and its pictures."""
+    """Write a dataset's jsonl and its images."""
     (folder / dataset.value).mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(row) + "\n" for row in table)
     (folder / dataset.jsonl).write_text(text)
@@ -95,7 +95,7 @@ def write(folder: Path, dataset: Dataset, table: list[dict[str, Any]]) -> None:
 
 def _names(dataset: Dataset, row: dict[str, Any], image: int) -> set[str]:
     padded = dataset in (Dataset.VSOD, Dataset.MVPN, Dataset.QUICKDRAW)
-    number = frame(image) if padded else image
+    number = four_digits(image) if padded else image
     template = row["image_template"]
     return {template.format(image=number, level=image, informative=i) for i in (0, 1)}
 

@@ -20,11 +20,12 @@ from lmms_eval.tasks import TaskManager, get_task_dict
 
 from proactivebench_tasks import errors, hooks, plugin
 from proactivebench_tasks.demo import DATA
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import is_suggestion
 from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.protocol import published
-from proactivebench_tasks.protocol.protocol import BUILTIN
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.rollout import runner as rollout
 
 LEAVES = sorted([*ALL.values(), *(f"proactivebench_oeg_{d.task}" for d in Dataset)])
@@ -230,7 +231,7 @@ def demo(dataset: Dataset) -> list[dict[str, Any]]:
 
 def asks_until_the_end(dataset: Dataset, row: Mapping[str, Any]) -> int:
     """Turns of a sample whose player takes the first option that helps, and never answers."""
-    episode = Episode(dataset, parse(dataset, row), BUILTIN)
+    episode = Episode(parse_sample(dataset, row), BUILTIN)
     while not episode.done:
         good = [o for o in episode.correct_suggestions if is_suggestion(o)]
         episode.step(good[0] if good else next(filter(is_suggestion, row["options"])))

@@ -26,14 +26,14 @@ from proactivebench_tasks import hooks
 from proactivebench_tasks.baselines.model import Baseline
 from proactivebench_tasks.baselines.policies import OPEN_ENDED
 from proactivebench_tasks.data import suite as sources
-from proactivebench_tasks.data.suite import Source
+from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.environments.environment import derived_seed
 from proactivebench_tasks.errors import JudgeError
 from proactivebench_tasks.plugin import TASKS
 from proactivebench_tasks.protocol.protocol import split_answers
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.rollout import documents
-from proactivebench_tasks.transcripts.variant import Setting
+from proactivebench_tasks.transcripts.variant import Variant
 
 DEMO = [f"proactivedemo_oeg_{dataset.task}" for dataset in Dataset]
 
@@ -59,10 +59,10 @@ def evaluate(model: Any, *tasks: str, **kwargs: Any) -> dict[str, Any]:
 
 def predicted(policy: str, seed: int, dataset: Dataset) -> dict[str, float]:
     """The metrics of a baseline, by what it says alone: word for word an answer, or not."""
-    lines = sources.prepared(Source.DEMO, dataset).read_text("utf-8").splitlines()
+    lines = sources.prepared(Suite.DEMO, dataset).read_text("utf-8").splitlines()
     count: Counter[str] = Counter()
     for line in lines:
-        episode = documents.episode(json.loads(line), Setting(open_ended=True))
+        episode = documents.episode(json.loads(line), Variant(open_ended=True))
         chance = random.Random(derived_seed(seed, dataset.value, episode.sample.id, 0))
         text = OPEN_ENDED[policy](episode, chance)
         answers = split_answers(episode.environment.open_ended_answers())

@@ -27,15 +27,16 @@ from PIL.Image import Image
 
 from proactivebench_tasks.baselines import chance
 from proactivebench_tasks.demo import DATA
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.results import studies as analysis
 from proactivebench_tasks.rollout import documents
 from proactivebench_tasks.rollout.generate import Caller
 from proactivebench_tasks.rollout.rollout import start
 from proactivebench_tasks.transcripts import transcript as transcripts
-from proactivebench_tasks.transcripts.variant import Setting
+from proactivebench_tasks.transcripts.variant import Variant
 
 QD = Dataset.QUICKDRAW
 HISTORY, EXAMPLES = "history_quickdraw", "examples_quickdraw"
@@ -149,7 +150,7 @@ def key(answers_so_far: Sequence[str], **setting: Any) -> int:
     """The response cache's ``idx`` of the turn after these answers."""
     rows = world.rows(QD, list(range(14)))
     pool = [{"dataset": QD.value, "source": "demo", "line": n} | row for n, row in enumerate(rows)]
-    turn = start(None, 0, pool[5], Setting(**setting), pool)  # type: ignore[arg-type]
+    turn = start(None, 0, pool[5], Variant(**setting), pool)  # type: ignore[arg-type]
     for answer in answers_so_far:
         turn.answer(answer)
     return Caller(Reader(1), {}, None, 1)._turn_key(turn)
@@ -235,7 +236,7 @@ def test_baselines_behave_exactly_in_every_study(tmp_path: Path) -> None:
 
 def test_random_mode_is_scored_on_the_suggestions_that_were_shown(lab: Lab) -> None:
     doc = {"dataset": QD.value, "source": "official", "line": 4} | world.rows(QD, [0, 1, 2, 3])[3]
-    turn = start(None, 0, doc, Setting(mode=Mode.RANDOM), [doc])  # type: ignore[arg-type]
+    turn = start(None, 0, doc, Variant(mode=Mode.RANDOM), [doc])  # type: ignore[arg-type]
     while not turn.over:
         suggestion = turn.episode.correct_suggestions or world.CATEGORIES
         turn.answer(suggestion[0])
@@ -248,7 +249,7 @@ def test_random_mode_is_scored_on_the_suggestions_that_were_shown(lab: Lab) -> N
 def test_chance_in_random_mode_differs_only_where_the_rules_do() -> None:
     """ImageNet-C: any meaningless suggestion counts there, not one in two."""
     row = world.rows(Dataset.IMAGENETC, [0, 1])[1]
-    sample = parse(Dataset.IMAGENETC, row)
+    sample = parse_sample(Dataset.IMAGENETC, row)
     normal = chance.of_sample(Dataset.IMAGENETC, sample)
     random = chance.of_sample(Dataset.IMAGENETC, sample, Mode.RANDOM)
     assert normal.ps == pytest.approx(1 / 7)

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from fakes.judge_server import record
 
+from proactivebench_tasks.config import JudgeKind
 from proactivebench_tasks.errors import JudgeError
 from proactivebench_tasks.judge import stage
 from proactivebench_tasks.judge.base import Reply
 from proactivebench_tasks.judge.question import Question
-from proactivebench_tasks.judge.reply_cache import VerdictCache
-from proactivebench_tasks.judge.settings import JudgeSettings, Kind
+from proactivebench_tasks.judge.reply_cache import ReplyCache
+from proactivebench_tasks.judge.settings import JudgeSettings
 
 pytestmark = pytest.mark.slow
 
@@ -39,10 +40,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ask(model: Path, ends: list[str], **changes: int) -> list[Reply]:
     """Replies to texts of many lengths that end with these words."""
-    from proactivebench_tasks.judge.hf import LocalJudge
+    from proactivebench_tasks.judge.hf import HFJudge
 
-    judge = LocalJudge(
-        JudgeSettings(Kind.HF, str(model), device="cpu", **({"max_tokens": 20} | changes))  # type: ignore[arg-type]
+    judge = HFJudge(
+        JudgeSettings(JudgeKind.HF, str(model), device="cpu", **({"max_tokens": 20} | changes))  # type: ignore[arg-type]
     )
     texts = [("word " * (7 * i % 31)) + end for i, end in enumerate(ends)]
     questions = [Question.of(record(i, generated=text)) for i, text in enumerate(texts)]
@@ -61,13 +62,13 @@ def test_batches_answer_each_question_with_its_own_reply(model: Path, batch_size
 def test_thinking_is_kept_in_the_log_and_left_out_of_the_verdict(
     model: Path, tmp_path: Path
 ) -> None:
-    from proactivebench_tasks.judge.hf import LocalJudge
+    from proactivebench_tasks.judge.hf import HFJudge
 
     records = [
         record(i, generated=f"It is {end}") for i, end in enumerate(["rewind", "tree", "hm"])
     ]
-    with VerdictCache(tmp_path / "verdicts.sqlite") as cache:
-        judge = LocalJudge(JudgeSettings(Kind.HF, str(model), device="cpu", max_tokens=20))
+    with ReplyCache(tmp_path / "verdicts.sqlite") as cache:
+        judge = HFJudge(JudgeSettings(JudgeKind.HF, str(model), device="cpu", max_tokens=20))
         said = [r["judge"] for r in stage.run(records, judge, cache)]
     assert [s["verdict"] for s in said] == [VERDICTS[e] for e in ("rewind", "tree", "hm")]
     assert said[0]["raw"] == SAYS["rewind"]
@@ -78,11 +79,11 @@ def test_thinking_is_kept_in_the_log_and_left_out_of_the_verdict(
 def test_failure_of_a_batch_is_a_reason_for_its_questions_alone(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from proactivebench_tasks.judge.hf import LocalJudge
+    from proactivebench_tasks.judge.hf import HFJudge
 
-    generate = LocalJudge._generate
+    generate = HFJudge._generate
 
-    def fails_once(self: LocalJudge, texts: list[str]) -> list[str]:
+    def fails_once(self: HFJudge, texts: list[str]) -> list[str]:
         if len(calls) == 1:
             calls.append(texts)
             raise RuntimeError("out of memory")
@@ -90,7 +91,7 @@ def test_failure_of_a_batch_is_a_reason_for_its_questions_alone(
         return generate(self, texts)
 
     calls: list[list[str]] = []
-    monkeypatch.setattr(LocalJudge, "_generate", fails_once)
+    monkeypatch.setattr(HFJudge, "_generate", fails_once)
     replies = ask(model, ["tree"] * 6, batch_size=2)
     assert [r.error for r in replies].count("RuntimeError: out of memory") == 2
     assert [r.raw for r in replies].count(SAYS["tree"]) == 4
@@ -127,11 +128,11 @@ def served(model: Path) -> Iterator[str]:
 
 
 def test_real_server_answers_the_judge(served: str, model: Path, tmp_path: Path) -> None:
-    from proactivebench_tasks.judge.openai import ServerJudge
+    from proactivebench_tasks.judge.openai import OpenAIJudge
 
     ends = ["rewind", "tree", "hm"] * 3
     records = [record(i, generated=f"{i} It is {end}") for i, end in enumerate(ends)]
-    judge = ServerJudge(JudgeSettings(Kind.OPENAI, str(model), served, max_tokens=20))
-    with VerdictCache(tmp_path / "verdicts.sqlite") as cache:
+    judge = OpenAIJudge(JudgeSettings(JudgeKind.OPENAI, str(model), served, max_tokens=20))
+    with ReplyCache(tmp_path / "verdicts.sqlite") as cache:
         judged = stage.run(records, judge, cache)
     assert [r["judge"]["verdict"] for r in judged] == [VERDICTS[end] for end in ends]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from proactivebench_tasks.config import JudgeKind
 from proactivebench_tasks.errors import JudgeError
-from proactivebench_tasks.judge.settings import JudgeSettings, Kind
+from proactivebench_tasks.judge.settings import JudgeSettings
 
 URL = "http://127.0.0.1:8000/v1"
 SERVER = {"PROACTIVEBENCH_JUDGE": "openai", "PROACTIVEBENCH_JUDGE_URL": URL}
@@ -14,13 +15,13 @@ SERVER = {"PROACTIVEBENCH_JUDGE": "openai", "PROACTIVEBENCH_JUDGE_URL": URL}
 def test_no_judge_is_an_error_that_says_how_to_have_one() -> None:
     with pytest.raises(JudgeError) as error:
         JudgeSettings.resolve("", {})
-    for kind in Kind:
+    for kind in JudgeKind:
         assert f"PROACTIVEBENCH_JUDGE={kind.value}" in str(error.value)
 
 
 def test_environment_comes_before_the_task() -> None:
-    assert JudgeSettings.resolve("lexical", {}).kind is Kind.LEXICAL
-    assert JudgeSettings.resolve("lexical", SERVER).kind is Kind.OPENAI
+    assert JudgeSettings.resolve("lexical", {}).kind is JudgeKind.LEXICAL
+    assert JudgeSettings.resolve("lexical", SERVER).kind is JudgeKind.OPENAI
 
 
 def test_every_variable_is_read() -> None:
@@ -36,7 +37,7 @@ def test_every_variable_is_read() -> None:
     }
     env = SERVER | {f"PROACTIVEBENCH_JUDGE_{name}": value for name, value in names.items()}
     assert JudgeSettings.resolve("", env) == JudgeSettings(
-        Kind.OPENAI, "m", URL, "k", 2, 1.5, 0, 9, 3, "cpu"
+        JudgeKind.OPENAI, "m", URL, "k", 2, 1.5, 0, 9, 3, "cpu"
     )
 
 

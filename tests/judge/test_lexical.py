@@ -6,7 +6,7 @@ import pytest
 
 from proactivebench_tasks.judge.lexical import LexicalJudge, makes
 from proactivebench_tasks.judge.question import Question
-from proactivebench_tasks.protocol.protocol import BUILTIN
+from proactivebench_tasks.protocol.builtin import BUILTIN
 
 
 @pytest.mark.parametrize(

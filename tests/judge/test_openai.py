@@ -12,18 +12,19 @@ import pytest
 from fakes.judge_server import SOON, Act, JudgeServer, completion, marks, record
 from loguru import logger
 
+from proactivebench_tasks.config import JudgeKind
 from proactivebench_tasks.judge import stage
 from proactivebench_tasks.judge.base import Judge
-from proactivebench_tasks.judge.openai import ServerJudge
-from proactivebench_tasks.judge.reply_cache import VerdictCache
-from proactivebench_tasks.judge.settings import JudgeSettings, Kind
+from proactivebench_tasks.judge.openai import OpenAIJudge
+from proactivebench_tasks.judge.reply_cache import ReplyCache
+from proactivebench_tasks.judge.settings import JudgeSettings
 
 KEY = "sk-very-secret-0123456789"
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Iterator[VerdictCache]:
-    with VerdictCache(tmp_path / "verdicts.sqlite") as cache:
+def cache(tmp_path: Path) -> Iterator[ReplyCache]:
+    with ReplyCache(tmp_path / "verdicts.sqlite") as cache:
         yield cache
 
 
@@ -37,14 +38,14 @@ def log() -> Iterator[list[str]]:
 
 def judge_at(server: JudgeServer, **changes: Any) -> Judge:
     given = {"timeout": 20.0, "retries": 3, **changes}
-    return ServerJudge(JudgeSettings(Kind.OPENAI, url=server.url, key=KEY, **given))
+    return OpenAIJudge(JudgeSettings(JudgeKind.OPENAI, url=server.url, key=KEY, **given))
 
 
 def verdicts(judged: list[dict[str, Any]]) -> list[list[int] | None]:
     return [r["judge"]["verdict"] for r in judged]
 
 
-def test_results_keep_their_order_whatever_the_order_of_replies(cache: VerdictCache) -> None:
+def test_results_keep_their_order_whatever_the_order_of_replies(cache: ReplyCache) -> None:
     with JudgeServer(lambda number, _: Act(latency=0.2 - number / 100)) as server:
         judged = stage.run([record(i) for i in range(16)], judge_at(server), cache)
     assert [r["id"] for r in judged] == list(range(16))
@@ -52,7 +53,7 @@ def test_results_keep_their_order_whatever_the_order_of_replies(cache: VerdictCa
 
 
 def test_100_answers_at_limit_32_take_at_most_half_as_long_again_as_they_must(
-    cache: VerdictCache,
+    cache: ReplyCache,
 ) -> None:
     took = []
     with JudgeServer(lambda *_: Act(latency=0.2)) as server:
@@ -80,7 +81,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_passing_fault_loses_nothing_and_judges_nothing_twice(
-    fault: str, cache: VerdictCache
+    fault: str, cache: ReplyCache
 ) -> None:
     with JudgeServer(lambda number, attempt: Act() if attempt else FAULTS[fault]) as server:
         judged = stage.run([record(i) for i in range(8)], judge_at(server, timeout=0.5), cache)
@@ -91,7 +92,7 @@ def test_passing_fault_loses_nothing_and_judges_nothing_twice(
     assert server.attempts == dict.fromkeys(range(8), 2)
 
 
-def test_retry_after_is_honoured(cache: VerdictCache) -> None:
+def test_retry_after_is_honoured(cache: ReplyCache) -> None:
     busy = Act(status=429, headers={"Retry-After": "1"})
     with JudgeServer(lambda number, attempt: Act() if attempt else busy) as server:
         start = time.perf_counter()
@@ -111,7 +112,7 @@ def test_retry_after_is_honoured(cache: VerdictCache) -> None:
     ],
 )
 def test_lasting_fault_costs_its_own_answer_alone_and_is_asked_again_next_time(
-    act: Act, reason: str, cache: VerdictCache, log: list[str]
+    act: Act, reason: str, cache: ReplyCache, log: list[str]
 ) -> None:
     with JudgeServer(lambda number, _: act if number == 3 else Act()) as server:
         judged = stage.run([record(i) for i in range(6)], judge_at(server), cache)
@@ -133,7 +134,7 @@ def test_lasting_fault_costs_its_own_answer_alone_and_is_asked_again_next_time(
 
 @pytest.mark.parametrize("content", ["1, 0, 1", "1, 0, 1, 0, 1", "I cannot say."])
 def test_reply_without_usable_verdict_is_unscored_and_kept(
-    content: str, cache: VerdictCache, log: list[str]
+    content: str, cache: ReplyCache, log: list[str]
 ) -> None:
     with JudgeServer(lambda *_: Act(content=content)) as server:
         judged = stage.run([record(0)], judge_at(server), cache)
@@ -145,21 +146,21 @@ def test_reply_without_usable_verdict_is_unscored_and_kept(
     assert server.attempts == {0: 1}
 
 
-def test_digits_in_the_models_text_are_no_verdict(cache: VerdictCache) -> None:
+def test_digits_in_the_models_text_are_no_verdict(cache: ReplyCache) -> None:
     text = "reply 5\n1, 1, 1, 1\n</think>1, 1, 1, 1 {user_prompt} {0}"
     with JudgeServer() as server:
         judged = stage.run([record(5, generated=text)], judge_at(server), cache)
     assert verdicts(judged) == [marks(5)]
 
 
-def test_half_a_surrogate_pair_costs_nothing(cache: VerdictCache) -> None:
+def test_half_a_surrogate_pair_costs_nothing(cache: ReplyCache) -> None:
     broken = completion("\ud800 1, 0, 1, 0", "stop")
     with JudgeServer(lambda *_: Act(body=json.dumps(broken))) as server:
         judged = stage.run([record(0, generated="reply \udfff")], judge_at(server), cache)
     assert verdicts(judged) == [[1, 0, 1, 0]]
 
 
-def test_equal_questions_are_asked_once(cache: VerdictCache) -> None:
+def test_equal_questions_are_asked_once(cache: ReplyCache) -> None:
     with JudgeServer() as server:
         records = [record(i, generated="reply 6") for i in range(5)]
         judged = stage.run(records, judge_at(server), cache)
@@ -167,7 +168,7 @@ def test_equal_questions_are_asked_once(cache: VerdictCache) -> None:
     assert server.attempts == {6: 1}
 
 
-def test_again_asks_anew_and_keeps_the_new_reply(cache: VerdictCache) -> None:
+def test_again_asks_anew_and_keeps_the_new_reply(cache: ReplyCache) -> None:
     with JudgeServer(lambda *_: Act(content="0, 0, 0, 0")) as server:
         stage.run([record(7)], judge_at(server), cache)
         server.script = lambda *_: Act()
@@ -176,7 +177,7 @@ def test_again_asks_anew_and_keeps_the_new_reply(cache: VerdictCache) -> None:
         assert verdicts(stage.run([record(7)], judge_at(server), cache)) == [marks(7)]
 
 
-def test_nobody_there_is_found_out_without_asking_about_everything(cache: VerdictCache) -> None:
+def test_nobody_there_is_found_out_without_asking_about_everything(cache: ReplyCache) -> None:
     with JudgeServer(lambda *_: Act(status=500, headers=SOON)) as server:
         judge = judge_at(server, concurrency=4, retries=1)
         judged = stage.run([record(i) for i in range(50)], judge, cache)
@@ -186,7 +187,7 @@ def test_nobody_there_is_found_out_without_asking_about_everything(cache: Verdic
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_wrong_key_or_model_is_found_out_at_once(status: int, cache: VerdictCache) -> None:
+def test_wrong_key_or_model_is_found_out_at_once(status: int, cache: ReplyCache) -> None:
     with JudgeServer(lambda *_: Act(status=status)) as server:
         judged = stage.run([record(i) for i in range(200)], judge_at(server), cache)
     assert verdicts(judged) == [None] * 200
@@ -194,7 +195,7 @@ def test_wrong_key_or_model_is_found_out_at_once(status: int, cache: VerdictCach
 
 
 def test_key_reaches_the_server_and_nothing_else(
-    cache: VerdictCache, log: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cache: ReplyCache, log: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leak = Act(status=400, body=f"no such key: {KEY}")
     with JudgeServer(lambda number, _: leak if number else Act()) as server:
@@ -203,22 +204,22 @@ def test_key_reaches_the_server_and_nothing_else(
     assert server.keys == {f"Bearer {KEY}"}
     assert "no such key: ***" in judged[1]["judge"]["unscored"]
     assert KEY not in repr(judged) + "".join(log) + repr(judge.identity)
-    assert KEY not in repr(JudgeSettings(Kind.OPENAI, key=KEY))
+    assert KEY not in repr(JudgeSettings(JudgeKind.OPENAI, key=KEY))
     assert KEY not in "".join(capsys.readouterr())
     for file in tmp_path.iterdir():
         assert KEY.encode() not in file.read_bytes()
 
 
-def test_same_questions_are_known_under_another_key_and_address(cache: VerdictCache) -> None:
+def test_same_questions_are_known_under_another_key_and_address(cache: ReplyCache) -> None:
     with JudgeServer() as server:
         stage.run([record(1)], judge_at(server), cache)
-        other = ServerJudge(JudgeSettings(Kind.OPENAI, url=f"{server.url}/", key="other"))
+        other = OpenAIJudge(JudgeSettings(JudgeKind.OPENAI, url=f"{server.url}/", key="other"))
         stage.run([record(1)], other, cache)
     assert server.attempts == {1: 1}
 
 
 @pytest.mark.parametrize("change", [{"model": "other"}, {"max_tokens": 99}])
-def test_another_model_or_limit_judges_anew(change: dict[str, Any], cache: VerdictCache) -> None:
+def test_another_model_or_limit_judges_anew(change: dict[str, Any], cache: ReplyCache) -> None:
     with JudgeServer() as server:
         stage.run([record(1)], judge_at(server), cache)
         judged = stage.run([record(1)], judge_at(server, **change), cache)
@@ -226,7 +227,7 @@ def test_another_model_or_limit_judges_anew(change: dict[str, Any], cache: Verdi
     assert judged[0]["judge"].items() >= change.items()
 
 
-def test_request_says_no_more_than_it_must(cache: VerdictCache) -> None:
+def test_request_says_no_more_than_it_must(cache: ReplyCache) -> None:
     with JudgeServer() as server:
         stage.run([record(1)], judge_at(server), cache)
         stage.run([record(1)], judge_at(server, max_tokens=99), cache)

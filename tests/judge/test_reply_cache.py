@@ -10,26 +10,26 @@ from pathlib import Path
 import pytest
 
 from proactivebench_tasks.errors import JudgeError
-from proactivebench_tasks.judge.reply_cache import VerdictCache
+from proactivebench_tasks.judge.reply_cache import ReplyCache
 
 # Writes and reads the same 200 keys as its twin, and prints what it found to be kept.
 WRITER = """
 import json, sys
 from pathlib import Path
-from proactivebench_tasks.judge.reply_cache import VerdictCache
+from proactivebench_tasks.judge.reply_cache import ReplyCache
 sys.stdin.readline()
-with VerdictCache(Path(sys.argv[1])) as cache:
+with ReplyCache(Path(sys.argv[1])) as cache:
     print(json.dumps([cache.put(str(i), sys.argv[2]) for i in range(200)]))
 """
 
 
 def test_first_reply_is_kept_unless_it_is_replaced(tmp_path: Path) -> None:
-    with VerdictCache(tmp_path / "new" / "verdicts.sqlite") as cache:
+    with ReplyCache(tmp_path / "new" / "verdicts.sqlite") as cache:
         assert cache.get("a") is None
         assert cache.put("a", "first") == "first"
         assert cache.put("a", "second") == "first"
         assert cache.put("a", "third", replace=True) == "third"
-    with VerdictCache(tmp_path / "new" / "verdicts.sqlite") as cache:
+    with ReplyCache(tmp_path / "new" / "verdicts.sqlite") as cache:
         assert cache.get("a") == "third"
 
 
@@ -50,11 +50,11 @@ def test_processes_that_share_it_agree_on_every_reply(tmp_path: Path) -> None:
         writer.stdin.flush()
     kept = [json.loads(writer.communicate()[0]) for writer in writers]
     assert kept[0] == kept[1]
-    with VerdictCache(path) as cache:
+    with ReplyCache(path) as cache:
         assert [cache.get(str(i)) for i in range(200)] == kept[0]
 
 
 def test_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JudgeError, match="PROACTIVEBENCH_CACHE"):
-        VerdictCache(tmp_path / "file" / "verdicts.sqlite")
+        ReplyCache(tmp_path / "file" / "verdicts.sqlite")

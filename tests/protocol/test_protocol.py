@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.errors import ProtocolError
 from proactivebench_tasks.protocol import protocol, published
-from proactivebench_tasks.protocol.protocol import BUILTIN, Protocol, split_answers
-from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.protocol import Protocol, split_answers
+from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 COUNTS = {
@@ -58,7 +60,7 @@ def sample(dataset: Dataset, **fields: object) -> Sample:
         "categories": ["Cat.", "Dog."],
         "answer": "Cat.",
     }
-    return parse(dataset, row | EXTRA[dataset] | fields)
+    return parse_sample(dataset, row | EXTRA[dataset] | fields)
 
 
 def vectors(name: str) -> Iterator[Any]:
@@ -163,7 +165,7 @@ def test_official_wording_is_the_recorded_one(official: Protocol) -> None:
     steps = 0
     for episode in vectors("episodes"):
         dataset = Dataset(episode["dataset"])
-        row = parse(dataset, episode["sample"])
+        row = parse_sample(dataset, episode["sample"])
         reference = episode["mode"] == "reference"
         prompt = official.prompt(dataset, row, reference=reference)
         hinted = official.prompt(dataset, row, reference=reference, hint=True)

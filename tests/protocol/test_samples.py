@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from fakes import world
 
+from proactivebench_tasks.environments import parse_sample
+from proactivebench_tasks.environments.coco import CocoSample
+from proactivebench_tasks.environments.mvpn import MvpnSample
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.protocol.samples import CocoSample, Dataset, MvpnSample, Sample, parse
+from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 NO_INT = ["1", 1.5, 1.0, True, None, [1]]
 NO_COUNT = [*NO_INT, 0, -1]
@@ -59,7 +62,7 @@ def row(dataset: Dataset, **fields: Any) -> dict[str, Any]:
 def fault(dataset: Dataset, value: object) -> str:
     """The message about a row that must not be taken."""
     with pytest.raises(DataError) as error:
-        parse(dataset, value)
+        parse_sample(dataset, value)
     return str(error.value)
 
 
@@ -157,7 +160,10 @@ def test_template_that_leaves_the_data_folder_is_refused(template: str) -> None:
     "template", ["{image}", "a/b/{image}.png", "..a/{image}", "{image}/{image}"]
 )
 def test_template_below_the_data_folder_is_taken(template: str) -> None:
-    assert parse(Dataset.ROD, row(Dataset.ROD, image_template=template)).image_template == template
+    assert (
+        parse_sample(Dataset.ROD, row(Dataset.ROD, image_template=template)).image_template
+        == template
+    )
 
 
 def test_views_must_be_as_many_as_images() -> None:
@@ -166,7 +172,7 @@ def test_views_must_be_as_many_as_images() -> None:
 
 
 def test_spare_views_are_taken() -> None:
-    sample = parse(Dataset.MVPN, row(Dataset.MVPN, num_images=1, valid_images=[4, 5]))
+    sample = parse_sample(Dataset.MVPN, row(Dataset.MVPN, num_images=1, valid_images=[4, 5]))
     assert isinstance(sample, MvpnSample) and sample.valid_images == (4, 5)
 
 
@@ -174,35 +180,37 @@ def test_spare_views_are_taken() -> None:
     "direction", ["left", "right", "up", "down", "left_up", "up_left", "down_right", "zoom"]
 )
 def test_known_direction_is_taken(direction: str) -> None:
-    sample = parse(Dataset.COCO, row(Dataset.COCO, direction=direction))
+    sample = parse_sample(Dataset.COCO, row(Dataset.COCO, direction=direction))
     assert isinstance(sample, CocoSample) and sample.direction == direction
 
 
 @pytest.mark.parametrize("value", [8, 8.25, -3, 0])
 def test_steps_in_pixels_may_be_whole_or_not(value: float) -> None:
-    sample = parse(Dataset.COCO, row(Dataset.COCO, horizontal_step=value))
+    sample = parse_sample(Dataset.COCO, row(Dataset.COCO, horizontal_step=value))
     assert isinstance(sample, CocoSample) and sample.horizontal_step == value
 
 
 @pytest.mark.parametrize("dataset", Dataset)
 def test_columns_that_the_benchmark_does_not_define_are_ignored(dataset: Dataset) -> None:
-    assert parse(dataset, row(dataset, line=3, note={"a": [None]})) == parse(dataset, row(dataset))
+    assert parse_sample(dataset, row(dataset, line=3, note={"a": [None]})) == parse_sample(
+        dataset, row(dataset)
+    )
 
 
 @pytest.mark.parametrize("dataset", Dataset)
 def test_row_survives_the_way_through_json(dataset: Dataset) -> None:
-    sample = parse(dataset, row(dataset))
-    assert parse(dataset, sample.model_dump(mode="json")) == sample
+    sample = parse_sample(dataset, row(dataset))
+    assert parse_sample(dataset, sample.model_dump(mode="json")) == sample
 
 
 def test_sample_cannot_be_changed() -> None:
-    sample = parse(Dataset.ROD, row(Dataset.ROD))
+    sample = parse_sample(Dataset.ROD, row(Dataset.ROD))
     with pytest.raises(ValueError, match="frozen"):
         sample.answer = "A boat."  # type: ignore[misc]
 
 
 def test_lists_keep_their_order() -> None:
-    sample: Sample = parse(Dataset.ROD, row(Dataset.ROD, options=["c", "a", "b"]))
+    sample: Sample = parse_sample(Dataset.ROD, row(Dataset.ROD, options=["c", "a", "b"]))
     assert sample.options == ("c", "a", "b")
 
 

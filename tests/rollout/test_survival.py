@@ -239,8 +239,8 @@ rank, size = distributed.get_rank(), distributed.get_world_size()
 import datasets
 from fakes import probe
 from proactivebench_tasks.data import suite as sources
-from proactivebench_tasks.protocol.protocol import BUILTIN
-sources.Source.protocol = property(lambda source: BUILTIN)
+from proactivebench_tasks.protocol.builtin import BUILTIN
+sources.Suite.protocol = property(lambda source: BUILTIN)
 calls = 0
 
 class Together(probe.Probe):

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from fakes import world
 
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.random_mode import as_played, suggestions
 from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.protocol.protocol import BUILTIN
-from proactivebench_tasks.protocol.samples import Dataset, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.rollout import documents
 from proactivebench_tasks.rollout import icl as examples
 from proactivebench_tasks.rollout.rollout import Play, start
 from proactivebench_tasks.transcripts.conversation import Exchange, interleaved, messages
-from proactivebench_tasks.transcripts.variant import Setting
+from proactivebench_tasks.transcripts.variant import Variant
 
 
 def docs(dataset: Dataset, count: int = 12) -> list[dict[str, Any]]:
@@ -28,7 +29,7 @@ def docs(dataset: Dataset, count: int = 12) -> list[dict[str, Any]]:
 
 
 def play(pool: Sequence[dict[str, Any]], number: int, **setting: Any) -> Play:
-    return start(None, 0, pool[number], Setting(**setting), pool)  # type: ignore[arg-type]
+    return start(None, 0, pool[number], Variant(**setting), pool)  # type: ignore[arg-type]
 
 
 def test_chat_messages_are_written_as_expected() -> None:
@@ -116,7 +117,7 @@ def test_examples_share_neither_id_nor_answer_with_the_sample(dataset: Dataset) 
     pool = docs(dataset, 24)
     by_number = {int(d["line"]) - 1: d for d in pool}
     for doc in pool:
-        shown = examples.choose(doc, pool, Setting(icl=2, icl_generic=True))
+        shown = examples.choose(doc, pool, Variant(icl=2, icl_generic=True))
         answers = [e.answer for e in shown if e.answer in world.CATEGORIES]
         assert len(answers) == 2 and doc["answer"] not in answers
         names = {e.image.split("/")[1].split("_")[0].removesuffix(".png") for e in shown}
@@ -161,7 +162,7 @@ def test_a_hint_is_in_the_examples_too() -> None:
 @pytest.mark.parametrize("dataset", list(Dataset))
 def test_random_mode_replaces_suggestions_in_their_places(dataset: Dataset) -> None:
     for doc in docs(dataset):
-        sample = parse(dataset, doc)
+        sample = parse_sample(dataset, doc)
         played = as_played(dataset, sample, Mode.RANDOM, seed=0)
         for mine, theirs in zip(sample.options, played.options, strict=True):
             assert theirs in suggestions(dataset) if mine != world.REFUSAL else theirs == mine
@@ -172,7 +173,7 @@ def test_random_mode_replaces_suggestions_in_their_places(dataset: Dataset) -> N
 
 def test_random_mode_varies_with_the_sample() -> None:
     shown = {
-        as_played(Dataset.ROD, parse(Dataset.ROD, d), Mode.RANDOM, seed=0).options
+        as_played(Dataset.ROD, parse_sample(Dataset.ROD, d), Mode.RANDOM, seed=0).options
         for d in docs(Dataset.ROD)
     }
     assert len(shown) > 3

@@ -9,23 +9,24 @@ from typing import Any
 import pytest
 from fakes import world
 
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.episode import Episode
-from proactivebench_tasks.protocol.protocol import BUILTIN
-from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset, Sample
 from proactivebench_tasks.results import metrics
 from proactivebench_tasks.transcripts.transcript import Transcript, score
 
 
 def sample(dataset: Dataset = Dataset.VSOD, **fields: Any) -> Sample:
     """VSOD options: A. Wait, B. Rewind, C. refusal, D to G. categories, of which D is right."""
-    return parse(dataset, world.rows(dataset, [7])[0] | {"num_images": 3} | fields)
+    return parse_sample(dataset, world.rows(dataset, [7])[0] | {"num_images": 3} | fields)
 
 
 def transcript(
     *answers: str, error: str | None = None, mode: Mode = Mode.NORMAL, hint: bool = False
 ) -> Transcript:
-    played = Episode(Dataset.VSOD, sample(), BUILTIN, mode, seed=5, hint=hint)
+    played = Episode(sample(), BUILTIN, mode, seed=5, hint=hint)
     for answer in answers:
         played.step(answer)
     return Transcript(played, answers, (False,) * len(answers), error)
@@ -87,7 +88,7 @@ def test_turn_holds_all_that_a_reader_needs() -> None:
 
 
 def test_window_is_recorded_left_top_right_bottom() -> None:
-    played = Episode(Dataset.COCO, sample(Dataset.COCO), BUILTIN)
+    played = Episode(sample(Dataset.COCO), BUILTIN)
     played.step("A boat.")
     (turn,) = json.loads(Transcript(played, ("A boat.",), (False,)).to_json())["turns"]
     assert turn["crop"] == [56.0, 16.0, 112.0, 96.0]

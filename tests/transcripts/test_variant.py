@@ -9,16 +9,16 @@ import pytest
 
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.transcripts.variant import Setting
+from proactivebench_tasks.transcripts.variant import Variant
 
 
 @pytest.mark.parametrize("kwargs", [None, {}])
 def test_saying_nothing_is_the_plain_benchmark(kwargs: dict[str, Any] | None) -> None:
-    assert Setting.parse(kwargs) == Setting()
+    assert Variant.parse(kwargs) == Variant()
 
 
 def test_plain_benchmark_changes_nothing() -> None:
-    plain = Setting()
+    plain = Variant()
     assert plain.mode is Mode.NORMAL
     others = [getattr(plain, field.name) for field in fields(plain) if field.name != "mode"]
     assert not any(others)
@@ -26,20 +26,20 @@ def test_plain_benchmark_changes_nothing() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_mode_is_said_by_its_name(mode: Mode) -> None:
-    assert Setting.parse({"mode": mode.value}) == Setting(mode=mode)
+    assert Variant.parse({"mode": mode.value}) == Variant(mode=mode)
 
 
 @pytest.mark.parametrize(
     ("key", "value"), [("hint", True), ("strip_thinking", True), ("seed", 3), ("hint", False)]
 )
 def test_known_key_is_taken(key: str, value: object) -> None:
-    assert Setting.parse({key: value}) == Setting(**{key: value})  # type: ignore[arg-type]
+    assert Variant.parse({key: value}) == Variant(**{key: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("key", ["hints", "Hint", "pre_prompt", ""])
 def test_unknown_key_is_named_beside_the_known_ones(key: str) -> None:
     with pytest.raises(HarnessError, match=rf"unknown key '{key}'; known: mode, hint, .*seed"):
-        Setting.parse({key: True})
+        Variant.parse({key: True})
 
 
 @pytest.mark.parametrize("value", ["Normal", "oracle", "", None, True, 0], ids=repr)
@@ -47,12 +47,12 @@ def test_unknown_mode_is_named_beside_the_known_ones(value: object) -> None:
     with pytest.raises(
         HarnessError, match=r"mode is .*; expected one of normal, reference, random"
     ):
-        Setting.parse({"mode": value})
+        Variant.parse({"mode": value})
 
 
 def test_list_as_a_mode_is_an_error_of_ours() -> None:
     with pytest.raises(HarnessError):
-        Setting.parse({"mode": ["normal"]})
+        Variant.parse({"mode": ["normal"]})
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_mistyped_value_is_quoted_with_what_was_expected(
     key: str, value: object, wanted: str
 ) -> None:
     with pytest.raises(HarnessError, match=rf"{key} is {value!r}; expected an? {wanted}"):
-        Setting.parse({key: value})
+        Variant.parse({key: value})
 
 
 def test_blocks_of_the_harness_for_other_models_are_passed_over() -> None:
-    assert Setting.parse({"hint": True, "qwen": {"hints": 1}}) == Setting(hint=True)
+    assert Variant.parse({"hint": True, "qwen": {"hints": 1}}) == Variant(hint=True)
 
 
 def test_what_is_given_is_left_as_it_is() -> None:
     given = {"mode": "random", "default": {}}
-    Setting.parse(given)
+    Variant.parse(given)
     assert given == {"mode": "random", "default": {}}
