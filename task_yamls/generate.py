@@ -143,7 +143,7 @@ aggregate_metric_list:
 metadata:
   version: 1
 """,
-    "demo/_oeg.yaml": """\
+    "demo/_demo_oeg.yaml": """\
 # The open-ended demo: judged without a model, so that it runs anywhere.
 include: ../oeg/_oeg.yaml
 lmms_eval_specific_kwargs:
@@ -159,7 +159,7 @@ metadata:
 
 def files(studies: Iterable[Study] = STUDIES) -> dict[str, str]:
     """The text of every file, by its path below this folder."""
-    mcqa, oeg, demo_oeg = "mcqa/_mcqa.yaml", "oeg/_oeg.yaml", "demo/_oeg.yaml"
+    mcqa, oeg, demo_oeg = "mcqa/_mcqa.yaml", "oeg/_oeg.yaml", "demo/_demo_oeg.yaml"
     texts = (
         BASES
         | _tasks("mcqa", "mcqa/", mcqa, "proactivebench_mcqa", "proactivebench-mcqa")
@@ -182,7 +182,7 @@ def _study(study: Study) -> dict[str, str]:
     if kind == "oeg":
         demo_base, judged = f"{folder}_demo.yaml", {**study.kwargs, "judge": "lexical"}
         sentence = "The same on the demo data, judged without a model."
-        texts[demo_base] = _base(sentence, demo_base, "demo/_oeg.yaml", judged)
+        texts[demo_base] = _base(sentence, demo_base, "demo/_demo_oeg.yaml", judged)
     return (
         texts
         | _tasks(kind, folder, base, official, official, study.datasets)
