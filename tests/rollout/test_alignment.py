@@ -1,4 +1,4 @@
-"""Every model call carries what it must: right picture, right text, right turn, right sample."""
+"""Every model call carries what it must: right image, right text, right turn, right sample."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ from PIL.Image import Image
 
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset
-from proactivebench_tasks.rollout import documents
-from proactivebench_tasks.rollout.checked_model import Guard
-from proactivebench_tasks.rollout.generate import Caller
-from proactivebench_tasks.rollout.rollout import Play
-from proactivebench_tasks.rollout.visuals import Screen
+from proactivebench_tasks.rollout import visuals
+from proactivebench_tasks.rollout.checked_model import CheckedModel
+from proactivebench_tasks.rollout.documents import Document
+from proactivebench_tasks.rollout.generate import Generator
+from proactivebench_tasks.rollout.rollout import Rollout
+from proactivebench_tasks.rollout.visuals import Visuals
 
 SEVEN = list(ALL.values())
 
@@ -56,7 +57,9 @@ def check_outcome(lab: Lab, outcome: Outcome) -> None:
         assert list(together) == [e.sample.id for e in alone]
         for episode, transcript in zip(alone, together.values(), strict=True):
             assert answers(transcript) == [turn.answer for turn in episode.turns]
-            assert [t["image"] for t in transcript["turns"]] == [t.image for t in episode.turns]
+            assert [t["image"] for t in transcript["turns"]] == [
+                t.image_path for t in episode.turns
+            ]
             assert transcript["stop"] == episode.turns[-1].stop
         assert outcome.metrics(task) == pytest.approx(scores(alone))
 
@@ -138,7 +141,7 @@ def test_repeats_give_a_transcript_each(lab: Lab) -> None:
 
 
 class WithToy:
-    """Answers the toy task, which knows no pictures of ours, too."""
+    """Answers the toy task, which knows no images of ours, too."""
 
     toy_calls: list[int]
 
@@ -189,39 +192,39 @@ def _other_sample(image: str) -> str:
 
 
 @pytest.mark.parametrize("wrapper", [Probe, ChatProbe])
-@pytest.mark.parametrize("fault", ["picture", "turn", "text", "callable", "arguments"])
+@pytest.mark.parametrize("fault", ["image", "turn", "text", "callable", "arguments"])
 def test_probe_notices_what_does_not_fit(lab: Lab, wrapper: type[Probe], fault: str) -> None:
     """The proof above is worth something only if the probe can fail."""
     lab.make(Dataset.ROD)
-    pixels, request = documents.pixels, Caller._request
+    image_of, request = visuals.image_of, Generator._request
     shared = dict(GENERATION)
 
-    def wrong_pixels(doc: documents.Document, seen: Any, short_edge: int = 0) -> Image:
-        if fault == "picture":
-            image = _other_sample(seen.image)
+    def wrong_image(doc: Document, shown: Any, short_edge: int = 0) -> Image:
+        if fault == "image":
+            path = _other_sample(shown.image_path)
         else:  # every ROD sample has images 0 and 1
-            image = seen.image.replace("_0.png", "_1.png")
-        return pixels(doc, replace(seen, image=image), short_edge)
+            path = shown.image_path.replace("_0.png", "_1.png")
+        return image_of(doc, replace(shown, image_path=path), short_edge)
 
-    def wrong_request(self: Caller, play: Play, screen: Screen) -> Instance:
-        instance = request(self, play, screen)
+    def wrong_request(self: Generator, rollout: Rollout, given: Visuals) -> Instance:
+        instance = request(self, rollout, given)
         if fault == "text":
-            text = instance.args[0].replace(f"sample {play.doc['id']}", "sample 100")
+            text = instance.args[0].replace(f"sample {rollout.doc['id']}", "sample 100")
             instance.arguments = (text, *instance.args[1:])
         else:
-            own = [partial(screen) if arg is screen else arg for arg in instance.args]
+            own = [partial(given) if arg is given else arg for arg in instance.args]
             instance.arguments = tuple(own)
         return instance
 
-    def shared_arguments(self: Guard, request: Instance) -> Instance:
+    def shared_arguments(self: CheckedModel, request: Instance) -> Instance:
         own = [shared if isinstance(arg, dict) else arg for arg in request.args]
         return replace(request, arguments=tuple(own))
 
-    if fault in ("picture", "turn"):
-        lab.monkeypatch.setattr(documents, "pixels", wrong_pixels)
+    if fault in ("image", "turn"):
+        lab.monkeypatch.setattr(visuals, "image_of", wrong_image)
     elif fault == "arguments":
-        lab.monkeypatch.setattr(Guard, "_for_wrapper", shared_arguments)
+        lab.monkeypatch.setattr(CheckedModel, "_for_wrapper", shared_arguments)
     else:
-        lab.monkeypatch.setattr(Caller, "_request", wrong_request)
+        lab.monkeypatch.setattr(Generator, "_request", wrong_request)
     with pytest.raises(pytest.fail.Exception, match="disagreements"):
         lab.evaluate(wrapper(4), ROD)

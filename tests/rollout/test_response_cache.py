@@ -70,7 +70,7 @@ def test_a_second_run_may_batch_otherwise(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("wrapper", [Probe, ChatProbe])
-def test_turns_that_differ_in_the_picture_alone_share_no_answer(
+def test_turns_that_differ_in_the_image_alone_share_no_answer(
     lab: Lab, wrapper: type[Probe]
 ) -> None:
     """In VSOD the text is the same in every turn of a sample."""
@@ -94,7 +94,7 @@ def test_with_and_without_cache_are_the_same(lab: Lab, dataset: Dataset) -> None
     assert with_cache.transcripts == lab.evaluate(Probe(4), ALL[dataset]).transcripts
 
 
-def test_the_same_picture_after_another_history_is_another_turn(lab: Lab) -> None:
+def test_the_same_image_after_another_history_is_another_turn(lab: Lab) -> None:
     """A model that samples at heart (it says so) may answer otherwise when it comes back."""
     asked: Counter[int] = Counter()
 

@@ -34,12 +34,11 @@ from fakes.probe import (
 from lmms_eval import evaluator
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 from loguru import logger
-from PIL.Image import Image
 
 from proactivebench_tasks import errors, hooks
-from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.data import prepared
 from proactivebench_tasks.protocol.samples import Dataset
-from proactivebench_tasks.rollout import runner as rollout
+from proactivebench_tasks.rollout import runner, visuals
 
 FAILURE = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] boom"
 FAULTY = 4  # number of the sample at fault, which the plan lets ask four times
@@ -222,10 +221,10 @@ def test_if_every_sample_fails_without_raising_the_first_error_is_raised(lab: La
     assert len(asked) == 14
 
 
-# Pictures that cannot be read.
+# Images that cannot be shown.
 
 
-def picture(number: int, image: int) -> str:
+def image_path(number: int, image: int) -> str:
     """Path below the data folder."""
     return f"{Dataset.VSOD.value}/{number}_{image:04d}.png"
 
@@ -262,7 +261,7 @@ def truncate(path: Path) -> None:
 
 
 def scribble(path: Path) -> None:
-    path.write_text("no picture")
+    path.write_text("no image")
 
 
 @pytest.mark.parametrize(
@@ -284,26 +283,34 @@ def scribble(path: Path) -> None:
     ],
     ids=["simple", "chat", "threads", "sorted", "swallowing"],
 )
-def test_a_bad_picture_fails_its_sample_alone(
+def test_a_bad_image_fails_its_sample_alone(
     lab: Lab, model: Callable[[], Reader], damage: Callable[[Path], None]
 ) -> None:
-    damage(lab.data / picture(FAULTY, 2))
+    damage(lab.data / image_path(FAULTY, 2))
     outcome = lab.evaluate(model(), VSOD)
-    check_only_one_failed(outcome, f"DataError: picture {picture(FAULTY, 2)} ", turns=2)
+    check_only_one_failed(outcome, f"DataError: image {image_path(FAULTY, 2)} ", turns=2)
     assert str(lab.data) in outcome.failed(VSOD)[FAULTY_ID]
 
 
-def test_a_wrapper_that_swallows_a_whole_call_loses_no_bad_picture(lab: Lab) -> None:
-    """Its other answers are empty, which cannot be told from empty answers of a model."""
-    remove(lab.data / picture(FAULTY, 0))
-    outcome = lab.evaluate(Swallowing(1), VSOD)
-    assert list(outcome.failed(VSOD)) == [FAULTY_ID]
-    assert picture(FAULTY, 0) in outcome.failed(VSOD)[FAULTY_ID]
+@pytest.mark.parametrize("batch", [1, 4, 64])
+def test_a_wrapper_that_swallows_a_whole_call_fails_no_other_sample(lab: Lab, batch: int) -> None:
+    remove(lab.data / image_path(FAULTY, 0))
+    check_only_one_failed(lab.evaluate(Swallowing(batch), VSOD), "DataError: image")
 
 
-def test_a_wrapper_that_swallows_a_whole_call_fails_no_other_sample(lab: Lab) -> None:
-    remove(lab.data / picture(FAULTY, 0))
-    check_only_one_failed(lab.evaluate(Swallowing(64), VSOD), "DataError: picture")
+@pytest.mark.parametrize("wrapper", [Reader, ChatReader, Swallowing])
+@pytest.mark.parametrize("batch", [1, 4])
+def test_no_call_is_made_for_an_image_that_cannot_be_shown(
+    lab: Lab, wrapper: type[Reader], batch: int
+) -> None:
+    for number in (1, FAULTY, 9):
+        truncate(lab.data / image_path(number, 0))
+    model = wrapper(batch)
+    outcome = lab.evaluate(model, VSOD)
+    failed = [sample_id(number, Dataset.VSOD) for number in (1, FAULTY, 9)]
+    assert list(outcome.failed(VSOD)) == failed
+    turns = sum(len(given) for i, given in VSOD_CLEAN.items() if i not in failed)
+    assert model.turns == turns  # each asked about once: no call was made in vain, none split
 
 
 def test_a_malformed_row_fails_its_sample_alone(lab: Lab) -> None:
@@ -341,7 +348,7 @@ def test_a_greedy_model_is_not_asked_about_what_it_has_seen(lab: Lab) -> None:
     model = Reader(4)
     outcome = play_back_and_forth(lab, model)
     episodes = expected(Dataset.VSOD, 14, back_and_forth)
-    distinct = sum(len({turn.image for turn in e.turns}) for e in episodes)
+    distinct = sum(len({turn.image_path for turn in e.turns}) for e in episodes)
     total = sum(len(e.turns) for e in episodes)
     assert model.turns == distinct < total
     assert asked_and_reused(outcome) == (distinct, total - distinct)
@@ -387,7 +394,7 @@ def test_answers_are_not_reused_in_another_repeat(lab: Lab) -> None:
 
 def requests_of(lab: Lab, model: Reader, count: int) -> list[Instance]:
     """Requests as the harness makes them for the first documents of a task."""
-    text = Path(sources.vsod).read_text()
+    text = Path(prepared.vsod).read_text()
     docs = [json.loads(line) for line in text.splitlines()]
     model.task_dict[VSOD] = {"test": docs}
     callable_text = partial(hooks.doc_to_text, lmms_eval_specific_kwargs=None)
@@ -414,7 +421,7 @@ def test_padding_copies_get_a_response_and_no_work(lab: Lab) -> None:
     model = Probe(4)
     requests = requests_of(lab, model, 5)
     padding = evaluator._clone_padding_request(requests[-1])
-    responses = rollout.run(model, [*requests, padding, padding])
+    responses = runner.run(model, [*requests, padding, padding])
     assert len(responses) == 7
     assert responses[5:] == ["", ""]
     ids = [sample_id(n, Dataset.VSOD) for n in range(5)]
@@ -425,7 +432,7 @@ def test_padding_copies_get_a_response_and_no_work(lab: Lab) -> None:
 def test_a_rank_with_padding_copies_only_calls_nothing(lab: Lab) -> None:
     model = Probe(4)
     padding = evaluator._clone_padding_request(requests_of(lab, model, 1)[0])
-    assert rollout.run(model, [padding, padding]) == ["", ""]
+    assert runner.run(model, [padding, padding]) == ["", ""]
     assert model.calls == []
 
 
@@ -586,12 +593,12 @@ def test_a_bad_window_is_an_error_before_any_call(lab: Lab, value: str) -> None:
     lab.monkeypatch.setenv("PROACTIVEBENCH_WINDOW", value)
     model = Probe(4)
     message = f"PROACTIVEBENCH_WINDOW is '{value}'; expected a number of episodes, 1 or more"
-    with pytest.raises(errors.HarnessError, match=message):
+    with pytest.raises(errors.ConfigError, match=message):
         lab.evaluate(model, VSOD)
     assert model.calls == []
 
 
-def test_a_picture_is_decoded_once_for_a_wrapper_that_keeps_the_order(lab: Lab) -> None:
+def test_an_image_is_decoded_once_for_a_wrapper_that_keeps_the_order(lab: Lab) -> None:
     lab.make(Dataset.VSOD, count=40)
     decoded = count_decodes(lab.monkeypatch)
     model = Reader(8, answer=lambda seen: "no option")
@@ -599,7 +606,7 @@ def test_a_picture_is_decoded_once_for_a_wrapper_that_keeps_the_order(lab: Lab) 
     assert len(decoded) == len(set(decoded)) == 40
 
 
-def test_a_picture_is_decoded_once_for_a_wrapper_that_sorts(lab: Lab) -> None:
+def test_an_image_is_decoded_once_for_a_wrapper_that_sorts(lab: Lab) -> None:
     lab.make(Dataset.VSOD, count=40)
     decoded = count_decodes(lab.monkeypatch)
 
@@ -611,19 +618,28 @@ def test_a_picture_is_decoded_once_for_a_wrapper_that_sorts(lab: Lab) -> None:
     assert Counter(decoded).most_common(1)[0][1] == 1
 
 
-def test_pictures_are_decoded_ahead_but_not_without_bound(lab: Lab) -> None:
+@pytest.mark.parametrize(("batch", "room", "sizes"), [(4, 9, [12] * 5), (8, 1, [8] * 7 + [4])])
+def test_a_call_holds_no_more_decoded_images_than_there_is_room_for(
+    lab: Lab, batch: int, room: int, sizes: list[int]
+) -> None:
+    """Whole batches are added to a call until there is no more room; at least one batch."""
     lab.make(Dataset.VSOD, count=60)
+    lab.monkeypatch.setattr(visuals, "DECODED_IN_A_CALL", room * 3 * 32 * 32)  # bytes of images
+    model = Reader(batch, answer=lambda seen: "no option")
+    lab.evaluate(model, VSOD)
+    assert [len(call) for call in model.calls] == sizes
+
+
+def test_images_are_decoded_ahead_but_not_without_bound(lab: Lab) -> None:
+    lab.make(Dataset.VSOD, count=60)
+    lab.monkeypatch.setattr(visuals, "DECODED_IN_A_CALL", 1)
     decoded = count_decodes(lab.monkeypatch)
-    ahead: list[int] = []
-
-    class Counting(Reader):
-        def turn(self, visual: Callable[..., Any], request: Instance) -> tuple[Image, str]:
-            turn = super().turn(visual, request)
-            ahead.append(len(decoded))
-            return turn
-
-    lab.evaluate(Counting(8, answer=lambda seen: "no option"), VSOD)
-    assert all(n <= used + 1 + 16 for used, n in enumerate(ahead))
+    at_call: list[int] = []
+    model = Reader(
+        8, answer=lambda seen: "no option", before=lambda *_: at_call.append(len(decoded))
+    )
+    lab.evaluate(model, VSOD)
+    assert all(n <= 8 * (call + 3) for call, n in enumerate(at_call))
 
 
 # What the harness's options do, and what is recorded.
@@ -667,7 +683,7 @@ def test_transcripts_are_complete(lab: Lab, dataset: Dataset) -> None:
             "examples": [],
             "turns": [
                 {
-                    "image": turn.image,
+                    "image": turn.image_path,
                     "image_id": turn.image_id,
                     "crop": box,
                     "options": list(turn.options),
@@ -715,15 +731,15 @@ def test_empty_answers_are_warned_of(lab: Lab, log: list[str]) -> None:
 
 
 def test_a_failure_is_logged_with_sample_and_turn(lab: Lab, log: list[str]) -> None:
-    remove(lab.data / picture(FAULTY, 2))
+    remove(lab.data / image_path(FAULTY, 2))
     lab.evaluate(Reader(4), VSOD)
-    wanted = f"{VSOD}: {Dataset.VSOD.value}, sample {FAULTY_ID}, turn 3: DataError: picture "
+    wanted = f"{VSOD}: {Dataset.VSOD.value}, sample {FAULTY_ID}, turn 3: DataError: image "
     assert [line for line in log if line.startswith(wanted)]
 
 
 def test_tasks_fail_apart(lab: Lab) -> None:
     """A sample that fails in one task leaves the others alone."""
     lab.make(Dataset.ROD, Dataset.COCO)
-    remove(lab.data / picture(FAULTY, 0))
+    remove(lab.data / image_path(FAULTY, 0))
     outcome = lab.evaluate(Reader(4), ROD, VSOD, COCO)
     assert [len(outcome.failed(task)) for task in (ROD, VSOD, COCO)] == [0, 1, 0]

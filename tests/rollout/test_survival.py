@@ -15,10 +15,10 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.caching.response_cache import ResponseCache
 from loguru import logger
 
-from proactivebench_tasks.errors import HarnessError
+from proactivebench_tasks.config import MAX_FAILED, Limit
+from proactivebench_tasks.errors import ConfigError, HarnessError
 from proactivebench_tasks.protocol.samples import Dataset
-from proactivebench_tasks.rollout import failures
-from proactivebench_tasks.rollout import generate as caller
+from proactivebench_tasks.rollout.failures import EndOfRun, FailurePolicy, Standing
 
 VSOD, ROD = ALL[Dataset.VSOD], ALL[Dataset.ROD]
 CLEAN = {e.sample.id: [t.answer for t in e.turns] for e in expected(Dataset.VSOD, 14)}
@@ -56,7 +56,7 @@ def test_out_of_memory_makes_calls_smaller_for_good(lab: Lab, error: Exception) 
 def test_out_of_memory_on_one_sample_fails_it_alone(lab: Lab) -> None:
     def on_the_fourth(call: int, requests: list[Instance]) -> None:
         if any(request.args[3] == 4 for request in requests):
-            raise OutOfMemoryError("one picture is too much")
+            raise OutOfMemoryError("one image is too much")
 
     outcome = lab.evaluate(Probe(4, before=on_the_fourth), VSOD)
     assert len(outcome.failed(VSOD)) == 1
@@ -150,27 +150,32 @@ def test_a_cache_that_cannot_be_made_stops_the_run_before_any_call(lab: Lab) -> 
 
 
 def test_a_call_that_takes_long_is_named_in_the_log(lab: Lab) -> None:
-    lab.monkeypatch.setenv(caller.SLOW_CALL, "0.01")
+    lab.monkeypatch.setenv("PROACTIVEBENCH_SLOW_CALL", "0.01")
     lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), level="WARNING")
     said = threading.Event()
+
+    def note(message: object) -> None:
+        if "has taken over" in str(message):
+            lines.append(str(message))
+            said.set()
+
+    sink = logger.add(note, level="WARNING")
 
     def slow(call: int, requests: list[Instance]) -> None:
         if call == 1:
-            while not any("has taken over" in line for line in lines):
-                said.wait(0.01)
+            assert said.wait(60)
 
     lab.evaluate(Probe(1, before=slow), VSOD)
     logger.remove(sink)
-    (warning, *_) = [line for line in lines if "has taken over" in line]
+    warning, *_ = lines
     assert all(str(sample) in warning for sample in CLEAN)
 
 
 @pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "inf"])
 def test_a_bad_slow_call_is_said_before_any_call(lab: Lab, value: str) -> None:
-    lab.monkeypatch.setenv(caller.SLOW_CALL, value)
+    lab.monkeypatch.setenv("PROACTIVEBENCH_SLOW_CALL", value)
     model = Probe(4)
-    with pytest.raises(HarnessError, match=f"{caller.SLOW_CALL} is '{value}'"):
+    with pytest.raises(ConfigError, match=f"PROACTIVEBENCH_SLOW_CALL is '{value}'"):
         lab.evaluate(model, VSOD)
     assert model.turns == 0
 
@@ -188,28 +193,54 @@ def fails(*numbers: int) -> Any:
 
 @pytest.mark.parametrize(("allowed", "stops"), [("2", False), ("1", True), ("15%", False)])
 def test_more_failures_than_allowed_stop_the_run(lab: Lab, allowed: str, stops: bool) -> None:
-    lab.monkeypatch.setenv(failures.MAX_FAILED, allowed)
+    lab.monkeypatch.setenv(MAX_FAILED, allowed)
     model = Probe(4, before=fails(3, 5))
     if stops:
-        with pytest.raises(HarnessError, match=rf"2 of 14 samples failed.*{failures.MAX_FAILED}"):
+        with pytest.raises(HarnessError, match=rf"2 of 14 samples failed.*{MAX_FAILED}"):
             lab.evaluate(model, VSOD)
     else:
         assert len(lab.evaluate(model, VSOD).failed(VSOD)) == 2
 
 
 def test_a_bad_limit_is_said_before_any_call(lab: Lab) -> None:
-    lab.monkeypatch.setenv(failures.MAX_FAILED, "5%%")
+    lab.monkeypatch.setenv(MAX_FAILED, "5%%")
     model = Probe(4)
-    with pytest.raises(HarnessError, match="5%%"):
+    with pytest.raises(ConfigError, match="5%%"):
         lab.evaluate(model, VSOD)
     assert model.turns == 0
 
 
-@pytest.mark.parametrize("value", ["many", "-1", "5 %%", "inf", "nan"])
-def test_a_bad_limit_says_what_is_expected(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(failures.MAX_FAILED, value)
-    with pytest.raises(HarnessError, match=r"a number of samples \(20\) or a share \(5%\)"):
-        failures.allowed(100)
+@pytest.mark.parametrize(
+    ("standing", "end"),
+    [
+        (Standing(episodes=9, answers=0, failed=4, task_episodes=9, task_failed=4), None),
+        (Standing(9, 0, 5, 9, 5), EndOfRun.NOTHING_WORKS),
+        (Standing(9, 1, 8, 9, 8), None),  # something works
+        (Standing(100, 50, 5, 100, 5), None),
+        (Standing(100, 50, 6, 100, 6), EndOfRun.TOO_MANY_FAILED),
+        (Standing(100, 50, 50, 100, 1), None),  # those of earlier tasks were allowed there
+    ],
+)
+def test_what_ends_a_run_after_a_failure(standing: Standing, end: EndOfRun | None) -> None:
+    policy = FailurePolicy(allowed=Limit.parse("5%"), patience=5)
+    if standing.task_episodes == 9:
+        policy = FailurePolicy(allowed=None, patience=5)
+    assert policy.after_failure(standing) is end
+
+
+@pytest.mark.parametrize(
+    ("failed", "is_alone", "end"),
+    [(8, True, None), (9, True, EndOfRun.NOTHING_WORKS), (9, False, None)],
+)
+def test_what_a_run_that_was_played_comes_to(
+    failed: int, is_alone: bool, end: EndOfRun | None
+) -> None:
+    policy = FailurePolicy(allowed=None, patience=64, is_alone=is_alone)
+    assert policy.at_the_end(Standing(episodes=9, answers=9 - failed, failed=failed)) is end
+
+
+def test_a_run_without_samples_has_not_failed() -> None:
+    assert FailurePolicy(allowed=None, patience=64).at_the_end(Standing()) is None
 
 
 def test_a_dataset_that_fails_whole_does_not_end_the_run_of_the_others(lab: Lab) -> None:
@@ -238,9 +269,9 @@ accelerator = Accelerator(cpu=True)  # makes the process group
 rank, size = distributed.get_rank(), distributed.get_world_size()
 import datasets
 from fakes import probe
-from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.protocol.builtin import BUILTIN
-sources.Suite.protocol = property(lambda source: BUILTIN)
+Suite.protocol = property(lambda suite: BUILTIN)
 calls = 0
 
 class Together(probe.Probe):
