@@ -1,7 +1,7 @@
 """Tiny models in the Hugging Face layout, made on the spot and offline: real wrappers load them.
 
 Their weights are random but for the last layer, which can only name a letter from A to D and then
-end: so answers are options of a list, they depend on the picture, and episodes go on for a while.
+end: so answers are options of a list, they depend on the image, and episodes go on for a while.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ LETTERS = "ABCD"
 SEED = 2  # of those tried, the one whose answers are spread most evenly
 HIDDEN = 64
 PATCH = 14  # pixels; what qwen_vl_utils resizes for
-SIDE = 56  # pixels of the LLaVA's picture
+SIDE = 56  # pixels of the LLaVA's image
 
-# A chat in plain words: who speaks, then what. `{image}` stands for a picture.
+# A chat in plain words: who speaks, then what. `{image}` stands for an image.
 _TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }} says: "
     "{% for part in message['content'] %}"
@@ -80,8 +80,8 @@ def llava(folder: Path) -> Path:
 
 def qwen2_5_vl(folder: Path, layers: int = 2) -> Path:
     """Save a Qwen2.5-VL with this many layers of text in ``folder``; returns the folder."""
-    picture = ["<|vision_start|>", "<|image_pad|>", "<|vision_end|>"]
-    tokenizer = _tokenizer([*picture, "<|video_pad|>"])
+    image = ["<|vision_start|>", "<|image_pad|>", "<|vision_end|>"]
+    tokenizer = _tokenizer([*image, "<|video_pad|>"])
     torch.manual_seed(SEED)
     config = Qwen2_5_VLConfig(
         vision_config={
@@ -107,12 +107,12 @@ def qwen2_5_vl(folder: Path, layers: int = 2) -> Path:
         Qwen2VLImageProcessor(patch_size=PATCH),
         tokenizer,
         Qwen2VLVideoProcessor(patch_size=PATCH),
-        chat_template=_TEMPLATE.replace("{image}", "".join(picture)),
+        chat_template=_TEMPLATE.replace("{image}", "".join(image)),
     )
     return _save(folder, Qwen2_5_VLForConditionalGeneration(config), processor, tokenizer)
 
 
-def _tokenizer(pictures: list[str]) -> PreTrainedTokenizerFast:
+def _tokenizer(placeholders: list[str]) -> PreTrainedTokenizerFast:
     """Bytes and a few merges of them: every text has tokens, and every letter is one token."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -120,7 +120,7 @@ def _tokenizer(pictures: list[str]) -> PreTrainedTokenizerFast:
     trainer = trainers.BpeTrainer(
         vocab_size=512,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=["<pad>", "<end>", *pictures],
+        special_tokens=["<pad>", "<end>", *placeholders],
         show_progress=False,
     )
     tokenizer.train_from_iterator([_WORDS] * 2, trainer)
@@ -128,7 +128,7 @@ def _tokenizer(pictures: list[str]) -> PreTrainedTokenizerFast:
         tokenizer_object=tokenizer,
         pad_token="<pad>",
         eos_token="<end>",
-        extra_special_tokens=pictures,
+        extra_special_tokens=placeholders,
     )
 
 
@@ -143,7 +143,7 @@ def _text_layers(tokenizer: PreTrainedTokenizerFast, count: int = 2) -> dict[str
         "bos_token_id": None,
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,
-        "initializer_range": 0.3,  # wide: two layers must make the picture felt
+        "initializer_range": 0.3,  # wide: two layers must make the image felt
     }
 
 

@@ -23,10 +23,10 @@ from proactivebench_tasks.demo import DATA
 from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import is_suggestion
 from proactivebench_tasks.environments.episode import Episode
+from proactivebench_tasks.model_patches import agentic_loop
 from proactivebench_tasks.protocol import published
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
-from proactivebench_tasks.rollout import runner as rollout
 
 LEAVES = sorted([*ALL.values(), *(f"proactivebench_oeg_{d.task}" for d in Dataset)])
 METRICS = ("acc", "ps", "asked", "max_steps", "mismatch", "failed")
@@ -90,11 +90,11 @@ def test_include_path_works_without_the_entry_point(
     monkeypatch.setattr(evaluator, "_run_generate_until_agentic", loop)
     assert TaskManager(include_defaults=False).all_tasks == []
 
-    rollout.apply(hooks.doc_to_text)  # what importing the hooks does
+    agentic_loop.apply(hooks.doc_to_text)  # what importing the hooks does
     assert evaluator._run_generate_until_agentic is not loop
     lab.make(Dataset.ROD)
     tasks = TaskManager(include_path=str(TASK_YAMLS), include_defaults=False)
-    monkeypatch.setattr("probe.task_manager", lambda: tasks)
+    monkeypatch.setattr("fakes.probe.task_manager", lambda: tasks)
     outcome = lab.evaluate(Probe(4), ROD)
     assert outcome.metrics(ROD) == pytest.approx(scores(expected(Dataset.ROD, 14)))
 
@@ -111,7 +111,7 @@ def test_importing_the_hooks_puts_the_runner_in_place() -> None:
 
 def test_patches_are_applied_once() -> None:
     loop, initialize = evaluator._run_generate_until_agentic, TaskManager.initialize_tasks
-    rollout.apply(hooks.doc_to_text)
+    agentic_loop.apply(hooks.doc_to_text)
     plugin.register()
     assert evaluator._run_generate_until_agentic is loop
     assert TaskManager.initialize_tasks is initialize
@@ -126,7 +126,7 @@ def test_a_harness_without_the_loop_is_an_error_that_names_versions(
 ) -> None:
     monkeypatch.delattr(evaluator, "_run_generate_until_agentic")
     with pytest.raises(errors.HarnessError, match=r"supported are lmms-eval 0\.7\.0 to 0\.7\.3"):
-        rollout.apply(hooks.doc_to_text)
+        agentic_loop.apply(hooks.doc_to_text)
 
 
 # Bad data, before any model call.

@@ -1,4 +1,4 @@
-"""The studies through the harness: right pictures in right turns, exact baselines."""
+"""The studies through the harness: right images in right turns, exact baselines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from fakes.probe import (
     Lab,
     Reader,
     agree,
-    answers,
     expected,
     pixels_of,
 )
@@ -31,11 +30,10 @@ from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import HarnessError
 from proactivebench_tasks.protocol.samples import Dataset
-from proactivebench_tasks.results import studies as analysis
+from proactivebench_tasks.results import studies
 from proactivebench_tasks.rollout import documents
-from proactivebench_tasks.rollout.generate import Caller
-from proactivebench_tasks.rollout.rollout import start
-from proactivebench_tasks.transcripts import transcript as transcripts
+from proactivebench_tasks.rollout.rollout import Answer, start
+from proactivebench_tasks.transcripts.transcript import Transcript
 from proactivebench_tasks.transcripts.variant import Variant
 
 QD = Dataset.QUICKDRAW
@@ -50,7 +48,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 class Conversation(ChatReader):
-    """Reads a whole conversation: every picture must be of the sample that its text names."""
+    """Reads a whole conversation: every image must be of the sample that its text names."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -64,29 +62,29 @@ class Conversation(ChatReader):
         agree({m["role"] for m in said} <= {"assistant"}, True, "who answers")
         agree(len(users), len(said) + 1, "questions and answers")
         shown = [m["content"] for m in users]
-        for picture, text in shown:
-            number = pixels_of(picture["url"])[0]
-            agree(f"What is sample {100 + 7 * number}?" in text["text"], True, "picture and text")
+        for image, text in shown:
+            number = pixels_of(image["url"])[0]
+            agree(f"What is sample {100 + 7 * number}?" in text["text"], True, "image and text")
         replies = [m["content"][0]["text"] for m in said]
-        self.check(request, [pixels_of(picture["url"])[:2] for picture, _ in shown], replies)
+        self.check(request, [pixels_of(image["url"])[:2] for image, _ in shown], replies)
         self.lengths.append(len(users))
         return shown[-1][0]["url"], shown[-1][1]["text"]
 
     def check(
-        self, request: Instance, pictures: Sequence[tuple[int, ...]], replies: Sequence[str]
+        self, request: Instance, images: Sequence[tuple[int, ...]], replies: Sequence[str]
     ) -> None:
-        """Pictures are (number of the sample, number of the picture)."""
+        """Images are (number of the sample, number of the image)."""
 
 
 class Remembering(Conversation):
     """Expects its own earlier turns, in order."""
 
     def check(
-        self, request: Instance, pictures: Sequence[tuple[int, ...]], replies: Sequence[str]
+        self, request: Instance, images: Sequence[tuple[int, ...]], replies: Sequence[str]
     ) -> None:
-        number = pictures[-1][0]
-        agree([p[0] for p in pictures], [number] * len(pictures), "whose pictures")
-        agree([p[1] for p in pictures], list(range(len(pictures))), "which pictures")
+        number = images[-1][0]
+        agree([p[0] for p in images], [number] * len(images), "whose images")
+        agree([p[1] for p in images], list(range(len(images))), "which images")
         agree(list(replies), self.given.get(number, []), "earlier answers")
 
     def advance(self, requests: Sequence[Instance], given: Sequence[str]) -> None:
@@ -98,11 +96,11 @@ class Shown(Conversation):
     """Expects two solved examples of other samples before its own turn."""
 
     def check(
-        self, request: Instance, pictures: Sequence[tuple[int, ...]], replies: Sequence[str]
+        self, request: Instance, images: Sequence[tuple[int, ...]], replies: Sequence[str]
     ) -> None:
         doc = self.doc(request)
-        others = [p[0] for p in pictures[:-1]]
-        agree(pictures[-1][0] in others, False, "an example of the sample itself")
+        others = [p[0] for p in images[:-1]]
+        agree(images[-1][0] in others, False, "an example of the sample itself")
         agree(len(set(others)), 2, "examples")
         finals = [reply for reply in replies if reply in world.CATEGORIES]
         agree(len(finals), 2, "solved examples")
@@ -146,18 +144,24 @@ def test_a_cached_run_is_the_same_and_asks_nothing(lab: Lab, task: str) -> None:
     assert again.turns == 0
 
 
-def key(answers_so_far: Sequence[str], **setting: Any) -> int:
+def key(answers_so_far: Sequence[str], **variant: Any) -> int:
     """The response cache's ``idx`` of the turn after these answers."""
     rows = world.rows(QD, list(range(14)))
-    pool = [{"dataset": QD.value, "source": "demo", "line": n} | row for n, row in enumerate(rows)]
-    turn = start(None, 0, pool[5], Variant(**setting), pool)  # type: ignore[arg-type]
+    pool = [document("demo", n) | row for n, row in enumerate(rows)]
+    rollout = start(None, 0, pool[5], Variant(**variant), pool)  # type: ignore[arg-type]
     for answer in answers_so_far:
-        turn.answer(answer)
-    return Caller(Reader(1), {}, None, 1)._turn_key(turn)
+        rollout.take(Answer(answer))
+    return rollout.turn_id({}, sampled=False)
+
+
+def document(suite: str, line: int) -> dict[str, Any]:
+    """The columns that a prepared row has beside those of its sample."""
+    row = f"{suite}-of-this-test-{line}"
+    return {"dataset": QD.value, "suite": suite, "line": line, "row": row}
 
 
 def test_another_conversation_is_another_question() -> None:
-    """The picture and the prompt are the same in all of these."""
+    """The image and the prompt are the same in all of these."""
     letter, text = "B", ASK[QD]
     keys = [
         key([]),
@@ -178,7 +182,7 @@ def test_a_simple_wrapper_is_told_to_make_room(lab: Lab) -> None:
         lab.evaluate(Reader(4), HISTORY)
 
 
-def test_a_simple_wrapper_that_interleaves_gets_places_for_pictures(lab: Lab) -> None:
+def test_a_simple_wrapper_that_interleaves_gets_places_for_images(lab: Lab) -> None:
     seen: list[tuple[int, str]] = []
 
     class Interleaving(Reader):
@@ -186,8 +190,8 @@ def test_a_simple_wrapper_that_interleaves_gets_places_for_pictures(lab: Lab) ->
 
         def generate_until(self, requests: list[Instance]) -> list[Any]:
             for request in requests:
-                pictures = request.args[2](self.doc(request))
-                seen.append((len(pictures), request.args[0]))
+                images = request.args[2](self.doc(request))
+                seen.append((len(images), request.args[0]))
             return [ASK[QD]] * len(requests)
 
     lab.evaluate(Interleaving(4), HISTORY)
@@ -211,7 +215,7 @@ def results(out: Path, policy: str, tasks: str) -> Mapping[str, Mapping[str, flo
         capture_output=True,
         timeout=300,
     )
-    return analysis.read(next(out.rglob("*_results.json")))
+    return studies.read(next(out.rglob("*_results.json")))
 
 
 @pytest.mark.slow
@@ -235,22 +239,23 @@ def test_baselines_behave_exactly_in_every_study(tmp_path: Path) -> None:
 
 
 def test_random_mode_is_scored_on_the_suggestions_that_were_shown(lab: Lab) -> None:
-    doc = {"dataset": QD.value, "source": "official", "line": 4} | world.rows(QD, [0, 1, 2, 3])[3]
-    turn = start(None, 0, doc, Variant(mode=Mode.RANDOM), [doc])  # type: ignore[arg-type]
-    while not turn.over:
-        suggestion = turn.episode.correct_suggestions or world.CATEGORIES
-        turn.answer(suggestion[0])
-    summary = transcripts.score(turn.response().text, *documents.parts(doc))
-    assert summary == turn.episode.summary()
+    doc = document("official", 4) | world.rows(QD, [0, 1, 2, 3])[3]
+    rollout = start(None, 0, doc, Variant(mode=Mode.RANDOM), [doc])  # type: ignore[arg-type]
+    while not rollout.over:
+        suggestion = rollout.episode.correct_suggestions or world.CATEGORIES
+        rollout.take(Answer(suggestion[0]))
+    transcript = Transcript.from_json(rollout.response().text)
+    summary = transcript.score(documents.sample(doc), lab.protocol)
+    assert summary == rollout.episode.summary()
     assert summary is not None and summary.suggestions == 3
-    assert answers(json.loads(turn.response().text))[0] != ASK[QD]
+    assert transcript.turns[0].answer != ASK[QD]
 
 
 def test_chance_in_random_mode_differs_only_where_the_rules_do() -> None:
     """ImageNet-C: any meaningless suggestion counts there, not one in two."""
     row = world.rows(Dataset.IMAGENETC, [0, 1])[1]
     sample = parse_sample(Dataset.IMAGENETC, row)
-    normal = chance.of_sample(Dataset.IMAGENETC, sample)
-    random = chance.of_sample(Dataset.IMAGENETC, sample, Mode.RANDOM)
+    normal = chance.of_sample(sample)
+    random = chance.of_sample(sample, Mode.RANDOM)
     assert normal.ps == pytest.approx(1 / 7)
     assert random.ps == pytest.approx(2 / 7)

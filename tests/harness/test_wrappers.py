@@ -1,7 +1,7 @@
 """Real wrappers of the harness, real (tiny) models: what comes out at the far end is whole.
 
-The model is random but honest: its answers are letters of the list, and they depend on the picture
-(see ``tiny.py``). So a picture or an answer that goes to the wrong sample shows in the results.
+The model is random but honest: its answers are letters of the list, and they depend on the image
+(see ``tiny.py``). So a image or an answer that goes to the wrong sample shows in the results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAVE: Mapping[str, Callable[[Path], Path]] = {
     "llava_hf": tiny.llava,
     "qwen2_5_vl": tiny.qwen2_5_vl,
 }
-#: Few pixels, so that pictures stay small; without these the wrapper enlarges them.
+#: Few pixels, so that images stay small; without these the wrapper enlarges them.
 PIXELS = {"llava_hf": {}, "qwen2_5_vl": {"min_pixels": 28 * 28, "max_pixels": 16 * 28 * 28}}
 
 Transcripts = Mapping[tuple[str, int], Mapping[str, Any]]
@@ -127,7 +127,7 @@ def test_answers_are_letters_and_episodes_go_on(run: Run) -> None:
     assert {len(given) for given in run.answers.values()} >= {1, 2, 3, 4}
 
 
-def test_another_picture_changes_the_answer_to_the_same_question(run: Run) -> None:
+def test_another_image_changes_the_answer_to_the_same_question(run: Run) -> None:
     changed = 0
     for transcript in run.transcripts.values():
         turns = transcript["turns"]
@@ -196,7 +196,7 @@ def test_batches_of_eight_take_a_fraction_of_the_calls(one_and_eight: list[Run])
     assert eight.calls < one.calls / 3
 
 
-# Conversations of several pictures.
+# Conversations of several images.
 
 STUDIES = [f"{GROUP}-history_quickdraw", f"{GROUP}-icl_rod", f"{GROUP}-icl_mvpn"]
 
