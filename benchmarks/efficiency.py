@@ -35,11 +35,11 @@ def main() -> int:
     from PIL import Image
 
     from proactivebench_tasks.baselines.model import Baseline
-    from proactivebench_tasks.rollout import documents
+    from proactivebench_tasks.rollout import visuals
 
     logger.remove()
     blank = Image.new("RGB", (32, 32))
-    documents.pixels = lambda *_: blank  # no picture matters here
+    visuals.image_of = lambda *_: blank  # no image matters here
 
     class Counting(Baseline):
         turns: Counter[str] = Counter()

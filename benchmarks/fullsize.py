@@ -1,8 +1,8 @@
-"""Makes a full-size data folder in the official layout, with small pictures.
+"""Makes a full-size data folder in the official layout, with small images.
 
     python benchmarks/fullsize.py DIR
 
-The ids and counts are the official ones, read from the published package; rows and pictures are
+The ids and counts are the official ones, read from the published package; rows and images are
 made up (tests/world.py). It serves the other scripts: PROACTIVEBENCH_DATA_DIR=DIR.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from fakes import world
 
-from proactivebench_tasks.protocol import protocol
+from proactivebench_tasks.protocol import published
 from proactivebench_tasks.protocol.samples import Dataset
 
 LIMIT = 180.0  # seconds
@@ -24,7 +24,7 @@ LIMIT = 180.0  # seconds
 
 def make(folder: Path) -> int:
     """Write the folder; returns the number of samples."""
-    ids = protocol.get("official").sample_ids
+    ids = published.load().sample_ids
     assert ids is not None
     for dataset in Dataset:
         world.write(folder, dataset, world.rows(dataset, sorted(ids[dataset])))

@@ -1,4 +1,4 @@
-"""Pictures from zips against pictures from folders: time, memory, and the opening of an archive.
+"""Images from zips against images from folders: time, memory, and the opening of an archive.
 
     python benchmarks/images.py [--frames 2000] [--members 70000]
 
@@ -25,7 +25,7 @@ from statistics import median
 import numpy as np
 from PIL import Image, ImageDraw
 
-from proactivebench_tasks.data.images import picture
+from proactivebench_tasks.data.images import load_image
 from proactivebench_tasks.data.store import LocalStore
 
 ROUNDS = 11
@@ -78,20 +78,20 @@ def seconds(work: Callable[[], object]) -> float:
 
 def compare(folder: Path, paths: list[str]) -> tuple[list[float], list[float], float]:
     """Times of each round from folder and from zips, and megabytes gained after the first."""
-    sources = {name: LocalStore(folder / name) for name in ("extracted", "zipped")}
+    stores = {name: LocalStore(folder / name) for name in ("extracted", "zipped")}
     random.Random(0).shuffle(paths)
-    times: dict[str, list[float]] = {name: [] for name in sources}
+    times: dict[str, list[float]] = {name: [] for name in stores}
     for number in range(ROUNDS):
-        for name in sorted(sources, reverse=bool(number % 2)):
-            times[name].append(seconds(lambda: show(sources[name], paths)))  # noqa: B023
+        for name in sorted(stores, reverse=bool(number % 2)):
+            times[name].append(seconds(lambda: show(stores[name], paths)))  # noqa: B023
         if number == 0:
             before = peak()
     return times["extracted"], times["zipped"], peak() - before
 
 
-def show(data: LocalStore, paths: list[str]) -> None:
+def show(store: LocalStore, paths: list[str]) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
-        sizes = list(pool.map(lambda path: picture(data, path, None).size, paths))
+        sizes = list(pool.map(lambda path: load_image(store, path, None).size, paths))
     assert len(sizes) == len(paths)
 
 

@@ -26,29 +26,30 @@ from fakes.judge_server import marks, record  # noqa: E402
 from lmms_eval import evaluator  # noqa: E402
 from lmms_eval.llm_judge import Request, ServerConfig, get_server  # noqa: E402
 
-from proactivebench_tasks.config import JudgeKind
+from proactivebench_tasks.config import JudgeKind  # noqa: E402
 from proactivebench_tasks.judge import stage, verdict  # noqa: E402
 from proactivebench_tasks.judge.openai import OpenAIJudge  # noqa: E402
 from proactivebench_tasks.judge.question import Question  # noqa: E402
 from proactivebench_tasks.judge.reply_cache import ReplyCache  # noqa: E402
 from proactivebench_tasks.judge.settings import JudgeSettings  # noqa: E402
+from proactivebench_tasks.transcripts.open_ended import OpenEnded  # noqa: E402
 
 LEAST = 4.0
 
 
-def ours(url: str, records: list[stage.Record]) -> list[list[int]]:
+def ours(url: str, records: list[OpenEnded]) -> list[list[int]]:
     with tempfile.TemporaryDirectory() as folder, ReplyCache(Path(folder, "cache")) as cache:
         judged = stage.run(records, OpenAIJudge(JudgeSettings(JudgeKind.OPENAI, url=url)), cache)
-    return [r["judge"]["verdict"] for r in judged]
+    return [list(record.judge.verdict or ()) for record in judged]
 
 
-def theirs(url: str, records: list[stage.Record]) -> list[list[int]]:
+def theirs(url: str, records: list[OpenEnded]) -> list[list[int]]:
     os.environ |= {"OPENAI_API_URL": url, "OPENAI_API_KEY": "none"}
     server = get_server("openai", ServerConfig("Qwen/Qwen3-8B"))
 
-    def process_results(judged: stage.Record) -> list[int]:
+    def process_results(judged: OpenEnded) -> list[int]:
         reply = server.evaluate(Request(Question.of(judged).messages))
-        return verdict.marks(reply.content, judged["valid_answers"])
+        return verdict.marks(reply.content, judged.valid_answers)
 
     parameters = inspect.signature(evaluator.evaluate).parameters
     threads = parameters["process_docs_parallel"].default
@@ -62,7 +63,7 @@ def main() -> int:
     given = arguments.parse_args()
     records = [record(i) for i in range(given.answers)]
     served = subprocess.Popen(  # on its own: a server in this process would share its interpreter
-        [sys.executable, TESTS / "judge_server.py", str(given.latency)],
+        [sys.executable, TESTS / "fakes" / "judge_server.py", str(given.latency)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -2,7 +2,7 @@
 
     python benchmarks/overhead.py DIR        # DIR: made by benchmarks/fullsize.py
 
-Prints milliseconds a turn in our code (decoding pictures apart), memory above the harness's own,
+Prints milliseconds a turn in our code (decoding images apart), memory above the harness's own,
 and, separately, what the harness's own parts take at this size. Exit code 1 when a limit is missed.
 """
 
@@ -69,14 +69,13 @@ def main() -> int:
 
     from proactivebench_tasks import hooks
     from proactivebench_tasks.baselines.model import Baseline
-    from proactivebench_tasks.rollout import documents
-    from proactivebench_tasks.rollout import runner as rollout
+    from proactivebench_tasks.rollout import runner, visuals
 
     logger.remove()
     clock, memory = Clock(), {}
     turns: Counter[str] = Counter()
     blank = Image.new("RGB", (32, 32))
-    documents.pixels = lambda *_: blank  # decoding apart
+    visuals.image_of = lambda *_: blank  # decoding apart
 
     class Instant(Baseline):
         """Asks until the end, so episodes are as long as they can be."""
@@ -90,25 +89,25 @@ def main() -> int:
             return answers
 
     clock.wrap(Instant, "generate_until", "wrapper")
-    clock.wrap(rollout, "run", "run")
+    clock.wrap(runner, "run", "run")
     clock.wrap(ConfigurableTask, "build_all_requests", "harness: building requests")
     clock.wrap(hooks, "process_results", "scoring")
     clock.wrap(evaluator, "_process_document_results", "harness: results and document hashes")
 
     started = time.perf_counter()
     lm = Instant("always_ask", batch_size=options.batch)
-    rollout_before: list[float] = []
-    original = rollout.run
+    memory_before: list[float] = []
+    original = runner.run
 
     profile = cProfile.Profile()
 
     def noting_memory(*args: Any, **kwargs: Any) -> Any:
-        rollout_before.append(resident())
+        memory_before.append(resident())
         if options.profile:
             return profile.runcall(original, *args, **kwargs)
         return original(*args, **kwargs)
 
-    rollout.run = noting_memory
+    runner.run = noting_memory
     results = evaluator.simple_evaluate(
         model=lm,
         tasks=["proactivebench-mcqa"],
@@ -132,7 +131,7 @@ def main() -> int:
     ours = clock.seconds["run"] - clock.seconds["wrapper"]
     per_turn = 1000 * ours / turns["turns"]
     used = [memory[key] for key in sorted(memory)]
-    above = max(used) - rollout_before[0]
+    above = max(used) - memory_before[0]
     half = used[len(used) // 2 :]
     print(f"{turns['turns']} turns, {turns['calls']} calls, {total:.1f} s in all")
     print(f"our runner            {ours:7.1f} s, {per_turn:.3f} ms a turn (limit {MS_A_TURN})")

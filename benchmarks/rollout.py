@@ -35,11 +35,13 @@ from lmms_eval.api.instance import GenerationResult, Instance
 from lmms_eval.tasks import TaskManager, get_task_dict
 from loguru import logger
 
-from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks import config
+from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.environments.episode import Episode, Observation
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.rollout import documents
+from proactivebench_tasks.rollout.visuals import image_of
 from proactivebench_tasks.transcripts.variant import Variant
 
 GOAL_BATCH = 16  # the goals are for this batch size
@@ -49,14 +51,14 @@ MIN_EFFICIENCY = 0.97
 Document = Mapping[str, Any]
 Chat = list[dict[str, Any]]
 Pixel = tuple[int, int, int]
-Script = dict[tuple[int, Pixel], str]  # what is said to a picture, by document and first pixel
+Script = dict[tuple[int, Pixel], str]  # what is said to an image, by document and first pixel
 COMPARED = ("answer", "suggestion", "category")  # of each turn, and why the episode ended
 
 
 def plan(episode: Episode, number: int) -> str:
     """Ask for ``number % 6`` turns, then answer: right, wrong, or beside the list.
 
-    It is always the same suggestion, so that no picture of an episode comes twice: our runner would
+    It is always the same suggestion, so that no image of an episode comes twice: our runner would
     not ask the model again, and that is not what is measured here.
     """
     if len(episode.turns) < number % 6 and episode.correct_suggestions:
@@ -71,14 +73,14 @@ def write_script(docs: Sequence[Document]) -> Script:
         episode = documents.episode(doc, Variant())
         while not episode.done:
             key = (number, first_pixel(show(episode.observe(), doc)))
-            assert key not in script, "a picture comes twice in an episode"
+            assert key not in script, "an image comes twice in an episode"
             script[key] = plan(episode, number)
             episode.step(script[key])
     return script
 
 
 def show(seen: Observation, doc: Document) -> Chat:
-    content = [{"type": "image", "url": documents.pixels(doc, seen)}]
+    content = [{"type": "image", "url": image_of(doc, seen)}]
     return [{"role": "user", "content": [*content, {"type": "text", "text": seen.text}]}]
 
 
@@ -90,8 +92,8 @@ def scripted(wrapper: type) -> type:
     """The wrapper, with its answers replaced after they were generated at their full cost.
 
     A random model's own answers give no lengths that one can choose. What is said instead is
-    looked up by document and by what is in the picture that the wrapper was really given, so a
-    picture that goes to the wrong sample has no answer.
+    looked up by document and by what is in the image that the wrapper was really given, so a
+    image that goes to the wrong sample has no answer.
     """
 
     def note(shown: dict[int, Pixel], doc_id: int, to_messages: Any, doc: Document) -> Any:
@@ -128,7 +130,7 @@ def doc_to_text(
 ) -> str | tuple[Any, ...]:
     """The protocol of the harness's loop; the last output of an episode is its transcript.
 
-    Returns pictures, next text, whether it is over, outputs, and what the next round is handed.
+    Returns images, next text, whether it is over, outputs, and what the next round is handed.
     """
     episode: Episode = previous_round_info or documents.episode(doc, Variant())
     if previous_output is None:
@@ -137,7 +139,7 @@ def doc_to_text(
     if episode.done:
         return None, None, True, [*previous_output, transcript(episode)], episode
     seen = episode.observe()
-    return [documents.pixels(doc, seen)], seen.text, False, None, episode
+    return [image_of(doc, seen)], seen.text, False, None, episode
 
 
 def plain_loop(lm: Any, requests: list[Instance]) -> list[str]:
@@ -230,12 +232,12 @@ def prepare(folder: Path, count: int, tokens: int) -> tuple[Any, list[Instance]]
 
     lm.model.generate = noting
     world.make(folder / "data", {Dataset.ROD: list(range(100, 100 + count))})
-    os.environ[sources.DATA_DIR] = str(folder / "data")
+    os.environ[config.DATA_DIR] = str(folder / "data")
     os.environ["PROACTIVEBENCH_CACHE"] = str(folder / "cache")
     datasets.config.HF_DATASETS_CACHE = str(folder / "datasets")
     datasets.disable_progress_bars()
     # The official wording is not needed to measure time, nor is the network that it comes from.
-    sources.Suite.protocol = property(lambda source: BUILTIN)
+    Suite.protocol = property(lambda suite: BUILTIN)
     name = f"proactivebench_mcqa_{Dataset.ROD.task}"
     task = get_task_dict([name], TaskManager(include_defaults=False), "chat")[name]
     task.build_all_requests()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -17,11 +18,12 @@ from proactivebench_tasks.rollout.documents import Document
 from proactivebench_tasks.rollout.rollout import Failure, Rollout
 from proactivebench_tasks.transcripts.conversation import Exchange, messages
 
-DECODERS = 4  # threads that decode images
+#: Threads that decode images: a model waits for the images of its next call.
+DECODERS = min(16, os.cpu_count() or 4)
 _BLOCKS_AHEAD = 2  # blocks of images that are decoded while a call is made
 
 #: Bytes of decoded images in one call; beyond it a call is made with those that there are.
-DECODED_IN_A_CALL = 2**30
+DECODED_IN_A_CALL = 2**29
 
 
 def image_of(doc: Document, shown: Observation | Exchange, short_edge: int = 0) -> Image:
