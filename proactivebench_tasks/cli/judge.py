@@ -19,10 +19,13 @@ def judge(
 ) -> None:
     """Judge the open-ended answers of a finished run, and write judged results beside its own.
 
-    The judge is the one that PROACTIVEBENCH_JUDGE names, else the run's own. Exit code 1 if an
-    answer got no reply; run it once more then.
+    The judge is the one that PROACTIVEBENCH_JUDGE names, else the one that the run was made with.
+    Exit code 1 if an answer got no reply; run the command once more then.
+
+    Example: PROACTIVEBENCH_JUDGE=openai PROACTIVEBENCH_JUDGE_URL=http://127.0.0.1:8000/v1
+    proactivebench judge results/
     """
-    # Imported here, for the other commands are quick without the harness.
+    # Imported here, because the harness takes seconds to import and most commands do not need it.
     from lmms_eval.utils import make_table
 
     from proactivebench_tasks.judge.reply_cache import ReplyCache

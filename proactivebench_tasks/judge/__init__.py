@@ -1,1 +1,2 @@
-"""The judge of open-ended generation: a language model marks which valid answers a text makes."""
+"""The judge of open-ended generation: given a model's free text, which of the valid answers does
+the text make? The judge of the published evaluation is a language model, Qwen3-8B."""

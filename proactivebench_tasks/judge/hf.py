@@ -1,8 +1,10 @@
 """HFJudge: a causal language model in this process, through transformers.
 
-The filter stage starts after the harness has freed the evaluated model, so there is room for it.
+The harness frees the evaluated model before it starts its filters, of which the judge stage is one,
+so the judge may fill the device that the model was on.
+
 Settings are those of the published evaluation: chat template with thinking on, sampling as the
-model's generation config says, up to 32768 tokens.
+judge model's generation config says, at most 32768 tokens a reply.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import torch
 from loguru import logger
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from proactivebench_tasks.config import JUDGE
 from proactivebench_tasks.errors import JudgeError
 from proactivebench_tasks.judge.base import Reply
 from proactivebench_tasks.judge.question import Question
@@ -23,7 +26,11 @@ from proactivebench_tasks.transcripts.open_ended import JudgeIdentity
 
 
 class HFJudge:
-    """Loaded when it is first asked something. A batch holds questions of like length."""
+    """Loads its model when it is first asked something.
+
+    Questions are sorted by length before they are put into batches, so that little of a batch is
+    padding.
+    """
 
     comparable = True
 
@@ -42,13 +49,15 @@ class HFJudge:
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         texts = [self._chat(question) for question in questions]
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        self._model.eval()  # loaded here: that it cannot be is no fault of a batch
+        # Loads the model. Outside the `try` below: a model that cannot be loaded ends the judging,
+        # whereas a batch that fails leaves the other batches to be judged.
+        self._model.eval()
         size = self._settings.batch_size
         for start in range(0, len(order), size):
             batch = order[start : start + size]
             try:
                 replies = [Reply(raw) for raw in self._generate([texts[i] for i in batch])]
-            except (RuntimeError, ValueError) as error:  # out of memory, beyond the context
+            except (RuntimeError, ValueError) as error:  # out of memory; longer than the context
                 replies = [Reply(None, f"{type(error).__name__}: {error}")] * len(batch)
             yield from zip(batch, replies, strict=True)
 
@@ -59,7 +68,7 @@ class HFJudge:
 
     @torch.inference_mode()
     def _generate(self, texts: Sequence[str]) -> list[str]:
-        # The template has put the special tokens in place already.
+        # No special tokens are added, for the chat template has put them into the texts.
         inputs = self._tokenizer(
             list(texts), padding=True, add_special_tokens=False, return_tensors="pt"
         ).to(self._model.device)
@@ -73,13 +82,18 @@ class HFJudge:
         return [self._text(row[inputs["input_ids"].shape[1] :].tolist()) for row in outputs]
 
     def _text(self, tokens: list[int]) -> str:
-        """The text up to the end of turn. The end of thinking stays, special token or not."""
+        """The text of a reply, up to the first token that ends it.
+
+        Special tokens before that are kept. With some tokenizers ``</think>`` is a special token,
+        and the verdict is what comes after the last one.
+        """
         ends = self._ends
-        said = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
-        return self._tokenizer.decode(tokens[:said], skip_special_tokens=False).strip("\n")
+        length = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
+        return self._tokenizer.decode(tokens[:length], skip_special_tokens=False).strip("\n")
 
     @cached_property
-    def _ends(self) -> set[int | None]:
+    def _ends(self) -> set[int]:
+        """The tokens that end a reply. Padding is one, as it follows the end within a batch."""
         named = self._model.generation_config.eos_token_id
         listed = named if isinstance(named, list) else [named]
         return {*listed, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id} - {None}
@@ -102,6 +116,6 @@ class HFJudge:
             return kind.from_pretrained(self._settings.model, **options)
         except (OSError, ValueError) as error:
             raise JudgeError(
-                f"the judge {self._settings.model} cannot be loaded: {error} (PROACTIVEBENCH_"
-                "JUDGE_MODEL names a model of the Hugging Face hub, or a folder)"
+                f"the judge {self._settings.model} cannot be loaded: {error}. Set {JUDGE}_MODEL to "
+                "a model of the Hugging Face hub, or to a folder that holds one"
             ) from error

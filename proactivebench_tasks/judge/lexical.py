@@ -1,7 +1,8 @@
-"""LexicalJudge: no model, but stems and a few synonyms. For the demo and for smoke tests only.
+"""LexicalJudge: a judge without a model, for the demo and for smoke tests only.
 
-An answer is made when one clause of the text holds everything that the answer is about, and does
-not negate it. That is quick, repeatable and crude: the results compare to nothing.
+A text makes an answer if the answer's content words, or synonyms of them, stand together in one
+clause of the text, and the clause has no negation. Words are compared by their stems. That is quick
+and repeatable, but crude: the resulting numbers are comparable to no others.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from proactivebench_tasks.judge.base import Reply
 from proactivebench_tasks.judge.question import Question
 from proactivebench_tasks.transcripts.open_ended import JudgeIdentity
 
-VERSION = 1  # raised by one when verdicts may change: earlier ones are not reused
+#: Part of the judge's identity. Add one with every change that may change a verdict, so that
+#: replies of earlier versions are not taken from the cache.
+VERSION = 1
 
 _CLAUSE = re.compile(
     r"[.!?;:,\n]|\b(?:but|so|then|until|unless|if|because|before|after|while|instead)\b"
@@ -25,7 +28,8 @@ _CLAUSE = re.compile(
 _WORD = re.compile(r"[a-z0-9]+")
 _NEGATION = re.compile(r"\b(?:not|no|never|cannot|without|neither|nor|unable)\b|n.?t\b")
 
-#: Words that say nothing about an answer: grammar, and what every question here is about anyway.
+#: Words that do not count in an answer: grammar, and words for images and for changing an image,
+#: which answers about entirely different things hold.
 _EMPTY = frozenset(
     _WORD.findall(
         "a an and as at be by can could for from go i in is it its just let me more my of on or "
@@ -35,7 +39,7 @@ _EMPTY = frozenset(
     )
 )
 
-#: What stands for what. The second word is an answer's, as the benchmark words it.
+#: From a word of the benchmark's answers to the words that count as this word in a text.
 _SYNONYMS = {
     "move": "push pull shift slide drag take remove pan tilt step walk change",
     "block": "bricks cubes",
@@ -55,19 +59,22 @@ _SYNONYMS = {
 
 
 class LexicalJudge:
-    """Replies as a model would: a line of marks."""
+    """Replies in the form that the protocol asks a judge model for: a line of marks, ``0, 1``."""
 
     identity = JudgeIdentity(kind=JudgeKind.LEXICAL.value, model=f"lexical-{VERSION}")
     comparable = False
 
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         for position, question in enumerate(questions):
-            made = (makes(question.generated, answer) for answer in question.answers)
-            yield position, Reply(", ".join(str(int(m)) for m in made))
+            marks = (int(makes(question.generated, answer)) for answer in question.answers)
+            yield position, Reply(", ".join(map(str, marks)))
 
 
 def makes(text: str, answer: str) -> bool:
-    """Whether a text gives an answer, by its words."""
+    """Whether a text makes an answer, by the rule in this module's docstring.
+
+    An answer of nothing but words that do not count is compared by all of its words.
+    """
     words = _words(answer)
     wanted = {_stem(word) for word in words if word not in _EMPTY} or set(map(_stem, words))
     clauses = (c for c in _CLAUSE.split(text.lower()) if not _NEGATION.search(c))
@@ -83,10 +90,10 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _meanings(word: str) -> frozenset[str]:
-    """The stem of a word, and of those that it may stand for."""
+    """The stem of a word of the text, and the stems of the answers' words that it counts as."""
     stem = _stem(word)
-    meant = {_stem(m) for m, words in _SYNONYMS.items() if stem in map(_stem, words.split())}
-    return frozenset({stem, *meant})
+    counts_as = {_stem(m) for m, words in _SYNONYMS.items() if stem in map(_stem, words.split())}
+    return frozenset({stem, *counts_as})
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 """OpenAIJudge: any server that speaks the OpenAI chat protocol.
 
-That is vLLM, SGLang, Ollama, ``transformers serve`` and commercial ones. No sampling arguments are
-sent, so the server's defaults apply: for vLLM and SGLang these are the ones that the model's makers
+For instance vLLM, SGLang, Ollama, ``transformers serve`` or a commercial one. No sampling arguments
+are sent, so the server's defaults apply. Those of vLLM and SGLang are what the judge model's makers
 recommend, as in the published evaluation.
 """
 
@@ -17,13 +17,17 @@ from proactivebench_tasks.judge.question import Question, encodable
 from proactivebench_tasks.judge.settings import JudgeSettings
 from proactivebench_tasks.transcripts.open_ended import JudgeIdentity
 
-#: Asking on is of no use after these: a wrong key, a wrong model name, a wrong address.
+#: A wrong key, a wrong model name, a wrong address: every other question would get the same error.
 _HOPELESS = (AuthenticationError, PermissionDeniedError, NotFoundError)
 
 
 class OpenAIJudge:
-    """The client waits and asks again by itself: on 408, 409, 429 and 5xx, timeouts and dropped
-    connections, and no sooner than a Retry-After says (one beyond two minutes is a failure)."""
+    """Asks ``concurrency`` questions at once, each in a thread.
+
+    A request is sent again by the client of the ``openai`` package: after status 408, 409, 429 and
+    5xx, after timeouts and after dropped connections. The client waits as long as a Retry-After
+    header says; a header that says more than two minutes is a failure.
+    """
 
     comparable = True
 
@@ -39,7 +43,8 @@ class OpenAIJudge:
 
     @property
     def identity(self) -> JudgeIdentity:
-        """The server's address is no part of it: the same model may be served elsewhere."""
+        """The server's address is not part of the identity: wherever a model is served, it is the
+        same judge."""
         return JudgeIdentity(
             kind=self._settings.kind.value, model=self._settings.model, **self._limit
         )
@@ -47,11 +52,13 @@ class OpenAIJudge:
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """Replies in the order of their arrival.
 
-        Nobody is there when every one of the first ``concurrency`` questions fails, so the rest is
-        not asked.
+        The remaining questions are not asked, and their replies say so, when it has become clear
+        that the server answers none: after the first error if it is one of ``_HOPELESS``, else
+        after as many errors as there are requests at once. One answered question rules this out.
         """
         pool = ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="judge")
-        answered, failed, hopeless = False, 0, ""
+        answered, failed = False, 0
+        hopeless = ""  # the error after which the remaining questions were cancelled
         try:
             pending = {pool.submit(self._reply, q): i for i, q in enumerate(questions)}
             for future in as_completed(pending):
@@ -60,7 +67,7 @@ class OpenAIJudge:
                     answered = True
                 except CancelledError:
                     reply = Reply(None, f"not asked, as none was answered: {hopeless}")
-                except Exception as error:
+                except Exception as error:  # whatever it is, it costs this one answer only
                     reply = Reply(None, self._settings.redact(f"{type(error).__name__}: {error}"))
                     failed += 1
                     enough = isinstance(error, _HOPELESS) or failed >= self._settings.concurrency
@@ -70,6 +77,7 @@ class OpenAIJudge:
                             other.cancel()
                 yield pending[future], reply
         finally:
+            # If the caller stops early, by Ctrl-C for instance, do not wait for requests under way.
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _reply(self, question: Question) -> Reply:

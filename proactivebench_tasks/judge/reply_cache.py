@@ -1,7 +1,8 @@
 """ReplyCache: what judges said, on disk, so that no question is asked twice.
 
-Kept is the reply as it came, whether or not there is a usable verdict in it: asking again until
-there is one would flatter the model. A question that got no reply is not kept.
+A reply is kept even if it holds no usable verdict: to ask again until there is a verdict would give
+the evaluated model more chances than the published evaluation does. A question that got no reply,
+for instance because the server was away, is not kept and so will be asked again.
 """
 
 from __future__ import annotations
@@ -22,15 +23,21 @@ class ReplyCache:
     """Replies by ``Question.key``. Any number of processes of one machine may share the file."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Open the file, or make it; by default the one in ``cache_dir()``. ``JudgeError`` if that
-        cannot be."""
+        """Open the file, or make it. The default is ``verdicts.sqlite`` in ``cache_dir()``.
+
+        Raises ``JudgeError`` if the file can neither be opened nor made.
+        """
         path = path or cache_dir() / "verdicts.sqlite"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-            with FileLock(f"{path}.lock"):  # switching to WAL does not wait for others by itself
+            # SQLite's timeout does not cover the switch to WAL: two processes that switch at the
+            # same time would get "database is locked".
+            with FileLock(f"{path}.lock"):
                 self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")  # a killed process loses nothing
+            # NORMAL does not wait for the disk at each write. A killed process still loses nothing;
+            # only a machine that crashes may lose the last replies.
+            self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, raw TEXT)")
         except (OSError, sqlite3.Error) as error:
             raise JudgeError(
@@ -39,11 +46,16 @@ class ReplyCache:
             ) from error
 
     def get(self, key: str) -> str | None:
+        """The reply that is kept under a key, if there is one."""
         row = self._db.execute("SELECT raw FROM replies WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def put(self, key: str, raw: str, replace: bool = False) -> str:
-        """Keep a reply; returns the one that is kept: the first to arrive, unless ``replace``."""
+        """Keep a reply, and return the reply that is now kept under the key.
+
+        If there was one already, perhaps from another process a moment ago, that one stays and is
+        returned, so that all processes score by the same reply. ``replace`` overwrites it instead.
+        """
         conflict = "DO UPDATE SET raw = excluded.raw" if replace else "DO NOTHING"
         self._db.execute(
             f"INSERT INTO replies VALUES (?, ?) ON CONFLICT (key) {conflict}", (key, raw)

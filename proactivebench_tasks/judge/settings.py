@@ -9,42 +9,50 @@ from urllib.parse import urlsplit
 
 from proactivebench_tasks import config
 from proactivebench_tasks.config import JUDGE, OFFICIAL_JUDGE, Config, JudgeKind
-from proactivebench_tasks.errors import JudgeError
+from proactivebench_tasks.errors import ConfigError, JudgeError
 
 #: The published evaluation's limit on what the judge writes, thinking included.
 OFFICIAL_MAX_TOKENS = 2**15
 
 
 def _default(name: str) -> Any:
-    """The default of a ``PROACTIVEBENCH_JUDGE_*`` variable."""
+    """The default of ``PROACTIVEBENCH_JUDGE_<name>``, which only ``Config`` knows."""
     return Config.model_fields[f"judge_{name}"].default
 
 
 @dataclass(frozen=True)
 class JudgeSettings:
-    """What the environment says, over what the task says, over these defaults."""
+    """One judge's settings: the environment's ``PROACTIVEBENCH_JUDGE_*``, else these defaults.
+
+    A judge ignores the settings that are not for its kind.
+    """
 
     kind: JudgeKind
+    #: A name that the server knows (``openai``), or a model of the hub or in a folder (``hf``).
     model: str = OFFICIAL_JUDGE
     url: str = ""
     key: str = field(default="", repr=False)
-    #: Requests under way at once.
+    #: Requests to the server at once.
     concurrency: int = _default("concurrency")
-    #: Seconds that a server may stay silent.
+    #: Seconds that the server may stay silent.
     timeout: float = _default("timeout")
     #: How often a request is sent again before its question stays without a verdict.
     retries: int = _default("retries")
-    #: ``None``: the server's own limit; for ``hf``, the published evaluation's.
+    #: Limit on a reply, thinking included. ``None`` is the server's own limit for ``openai``, and
+    #: ``OFFICIAL_MAX_TOKENS`` for ``hf``.
     max_tokens: int | None = None
+    #: Questions that the model in this process answers at once.
     batch_size: int = _default("batch_size")
+    #: Where that model is loaded; empty for cuda if there is one, else cpu.
     device: str = ""
 
     @classmethod
     def resolve(cls, kind: str) -> JudgeSettings:
-        """The settings for a task whose YAML asks for ``kind`` (may be empty).
+        """The settings of the judge that ``PROACTIVEBENCH_JUDGE`` names, or else of kind ``kind``,
+        which is what the task's YAML asks for and may be empty.
 
-        Raises ``JudgeError`` when there is no judge, ``ConfigError`` when a variable holds what it
-        cannot hold.
+        Raises ``JudgeError`` when neither names a judge, or the judge has no server to ask;
+        ``ConfigError`` when a variable has a value that it cannot have.
         """
         configured = config.get()
         named = configured.judge.value if configured.judge else kind
@@ -63,7 +71,7 @@ class JudgeSettings:
                 f"the task asks for judge {named!r}; expected one of "
                 f"{', '.join(k.value for k in JudgeKind)}"
             )
-        url, key = _server(configured)
+        variable, url, key = _server(configured)
         settings = cls(
             kind=JudgeKind(named),
             model=configured.judge_model,
@@ -77,7 +85,7 @@ class JudgeSettings:
             device=configured.judge_device,
         )
         if settings.kind is JudgeKind.OPENAI:
-            _check_url(url)
+            _check_url(variable, url)
         return settings
 
     def redact(self, text: str) -> str:
@@ -85,15 +93,19 @@ class JudgeSettings:
         return text.replace(self.key, "***") if self.key else text
 
 
-def _server(configured: Config) -> tuple[str, str]:
-    """URL and key. They go together: a key is never sent to a server that it was not set for."""
+def _server(configured: Config) -> tuple[str, str, str]:
+    """The server: the variable that its address is from, the address, and the key.
+
+    The key of OPENAI_API_KEY was set for the server of OPENAI_BASE_URL. It is sent to no other.
+    """
     key = configured.judge_key.get_secret_value()
     if configured.judge_url:
-        return configured.judge_url, key
-    return os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
+        return f"{JUDGE}_URL", configured.judge_url, key
+    url = os.environ.get("OPENAI_BASE_URL", "")
+    return "OPENAI_BASE_URL", url, key or os.environ.get("OPENAI_API_KEY", "")
 
 
-def _check_url(url: str) -> None:
+def _check_url(variable: str, url: str) -> None:
     if not url:
         raise JudgeError(
             f"{JUDGE} is openai, but there is no server: set {JUDGE}_URL (or OPENAI_BASE_URL) to "
@@ -101,10 +113,11 @@ def _check_url(url: str) -> None:
         )
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise JudgeError(f"{JUDGE}_URL is {url!r:.60}; expected http(s)://HOST[:PORT]/v1")
+        raise ConfigError(f"{variable} is {url!r:.60}; expected http(s)://HOST[:PORT]/v1")
     if parts.username or parts.password or parts.query:
-        # Not shown: it may hold a secret, and so would every message of the client that names it.
-        raise JudgeError(
-            f"{JUDGE}_URL holds a user or a query; expected http(s)://HOST[:PORT]/v1 alone, and "
+        # The value may hold a secret, so it is not shown here. It is refused because messages of
+        # the client would show it.
+        raise ConfigError(
+            f"{variable} holds a user or a query; expected http(s)://HOST[:PORT]/v1 alone, and "
             f"the key in {JUDGE}_KEY"
         )

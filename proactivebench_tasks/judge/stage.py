@@ -1,8 +1,9 @@
 """The judge stage: all open-ended answers of a task at once, between generation and metrics.
 
-``JudgeFilter`` is the lmms-eval filter that the task YAMLs name. It never raises: an exception here
-would end the run and take its generations along. What goes wrong is a reason in the record, counted
-as ``unscored``, and ``proactivebench judge`` asks again for what is missing.
+``JudgeFilter`` is the lmms-eval filter that the task YAMLs name. It never raises, because an
+exception in a filter would end the run, and all that the model has generated would be lost.
+Whatever goes wrong is written into the records as the reason why they have no verdict. The metrics
+count these as ``unscored``, and ``proactivebench judge`` asks for the missing verdicts later.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from lmms_eval.api.filter import Filter
 from loguru import logger
 from tqdm import tqdm
 
-from proactivebench_tasks.config import JudgeKind
+from proactivebench_tasks.config import JUDGE, JudgeKind
 from proactivebench_tasks.errors import JudgeError
 from proactivebench_tasks.judge import verdict as verdicts
 from proactivebench_tasks.judge.base import Judge, Reply
@@ -31,7 +32,11 @@ NEXT_STEP = "`proactivebench judge RESULTS_DIR` asks for what is missing"
 
 
 class JudgeFilter(Filter):
-    """Records in, judged records out, in the same order. What is no record stays as it is."""
+    """From the texts of records to those of judged records, in the same order.
+
+    A text that is no record of an open-ended sample stays as it is, and so does the record of a
+    sample that failed: there is no answer to judge.
+    """
 
     def apply(self, resps: Iterable[str], docs: object) -> list[str]:
         texts = list(resps)
@@ -40,7 +45,7 @@ class JudgeFilter(Filter):
             try:
                 record = OpenEnded.from_json(text)
             except ValueError:
-                continue  # the metrics say so, and count it as failed
+                continue  # process_results finds the same, logs it, counts the sample as failed
             if record.error is None:
                 due[i] = record
         for i, judged in zip(due, judge_or_explain(list(due.values())), strict=True):
@@ -50,8 +55,9 @@ class JudgeFilter(Filter):
 
 @lru_cache(maxsize=1)
 def make_judge(settings: JudgeSettings) -> Judge:
-    """The judge of these settings; the same one for every task of a run, so it loads once."""
-    # Imported here: each needs a library that the others do without, and that is slow to load.
+    """The judge of these settings. All tasks of a run get the same one, so its model loads once."""
+    # Imported here, because each kind needs a library that is slow to import and that the other
+    # kinds do not need.
     if settings.kind is JudgeKind.OPENAI:
         from proactivebench_tasks.judge.openai import OpenAIJudge
 
@@ -64,19 +70,24 @@ def make_judge(settings: JudgeSettings) -> Judge:
         from proactivebench_tasks.judge.lexical import LexicalJudge
 
         return LexicalJudge()
-    raise JudgeError(f"judge {settings.kind.value!r} judges nothing")
+    raise JudgeError(
+        f"judge {settings.kind.value!r} judges nothing: set {JUDGE} to openai, hf or lexical"
+    )
 
 
 def require(kind: str) -> None:
-    """``JudgeError`` unless a judge is configured for a task whose YAML asks for ``kind``."""
+    """Raise ``JudgeError`` or ``ConfigError`` unless answers of a task whose YAML asks for judge
+    ``kind`` can be judged. Called before anything is generated."""
     if JudgeSettings.resolve(kind).kind is not JudgeKind.LATER:
         with ReplyCache():
-            pass  # it can be written to
+            pass  # to open it is the check: it raises if the cache folder cannot be written to
 
 
 def judge_or_explain(records: Sequence[OpenEnded]) -> list[OpenEnded]:
-    """Judge by the judge that the environment or else the records ask for; where that cannot be,
-    each record says why. Never raises."""
+    """The records of one task, judged by the judge that the environment, or else the task, names.
+
+    Never raises. If nothing can be judged, each record says in ``unscored`` why.
+    """
     if not records:
         return []
     try:
@@ -101,9 +112,11 @@ def judge_or_explain(records: Sequence[OpenEnded]) -> list[OpenEnded]:
 def run(
     records: Sequence[OpenEnded], judge: Judge, cache: ReplyCache, again: bool = False
 ) -> list[OpenEnded]:
-    """The records with verdicts, in their order. Equal questions are asked once.
+    """The records with the judge's verdicts, in the order given. Equal questions are asked once.
 
-    ``again`` asks anew what the cache knows. Each reply is in the cache when its bar moves on.
+    Questions that the cache has a reply to are asked only if ``again`` is set; the new reply then
+    takes the place of the old. A reply is in the cache before the progress bar counts it, so a run
+    that is killed loses only the requests that are under way.
     """
     questions: dict[str, Question] = {}
     positions: dict[str, list[int]] = {}
@@ -131,7 +144,7 @@ def _replies(
     again: bool,
     count: Counter[str],
 ) -> Iterator[tuple[str, Reply]]:
-    """The reply to each question by its key: those at hand, then those that are asked for."""
+    """Each question's key and the reply to it: first those from the cache, then the judge's."""
     due = []
     for key in questions:
         if not again and (raw := cache.get(key)) is not None:
@@ -140,7 +153,7 @@ def _replies(
         else:
             due.append(key)
     if not due:
-        return  # the judge need not even be loaded
+        return  # without asking the judge, which would load its model
     for i, reply in judge.ask([questions[key] for key in due]):
         count["asked"] += 1
         if reply.raw is not None:
@@ -149,7 +162,7 @@ def _replies(
 
 
 def _judgement(record: OpenEnded, judge: Judge, reply: Reply) -> Judgement:
-    """All that the judge said, and why it counts for nothing if it does."""
+    """What a record holds of a reply: all of it, and the verdict or why there is none."""
     verdict, unscored = None, reply.error
     if reply.raw is not None:
         try:
@@ -166,6 +179,7 @@ def _judgement(record: OpenEnded, judge: Judge, reply: Reply) -> Judgement:
 
 
 def _show(bar: Any, count: Counter[str], judged: OpenEnded) -> None:
+    """Move the progress bar on by one answer, with the metrics so far."""
     score = verdicts.score(judged.judge.verdict, judged.dataset)
     count["done"] += 1
     count["acc"] += score.category
@@ -178,6 +192,7 @@ def _show(bar: Any, count: Counter[str], judged: OpenEnded) -> None:
 
 
 def _report(judged: Sequence[OpenEnded], judge: Judge, count: Counter[str]) -> None:
+    """Log how the judging went, and what to do about answers without a reply."""
     unscored = [record for record in judged if record.judge.unscored is not None]
     logger.info(
         f"judge {judge.identity.model}: {len(judged)} answers, {count['asked']} asked "
@@ -185,7 +200,8 @@ def _report(judged: Sequence[OpenEnded], judge: Judge, count: Counter[str]) -> N
     )
     if not judge.comparable:
         logger.warning(
-            f"judged by {judge.identity.model}, no judge model: these numbers compare to nothing"
+            f"judged by {judge.identity.model}, which is no judge model: these numbers are "
+            "comparable to no others"
         )
     if unscored:
         first = unscored[0]

@@ -1,6 +1,7 @@
 """Verdict: the marks in a judge's reply, one for each valid answer, and what they are worth.
 
-Source of the rules: the benchmark's published package, 0.1.1, as recorded in ``tests/vectors``.
+Source of the rules: the benchmark's published package, ``proactivebench`` 0.1.1, whose decisions
+are recorded in ``tests/vectors/judge.jsonl.gz``.
 """
 
 from __future__ import annotations
@@ -21,28 +22,31 @@ class Unusable(ValueError):
 
 @dataclass(frozen=True)
 class Score:
-    """What a verdict says of an answer."""
+    """What a verdict says of one open-ended answer."""
 
-    suggestion: bool
-    category: bool
+    suggestion: bool  # the answer makes a valid proactive suggestion
+    category: bool  # the answer names the category
 
     @property
     def aggregate(self) -> bool:
+        """The answer does one or the other."""
         return self.suggestion or self.category
 
 
 def marks(raw: str, valid_answers: str) -> list[int]:
     """The verdict in a judge's raw reply: a 0 or 1 for each valid answer.
 
-    The last run of marks after the thinking counts. ``Unusable`` when there is none, or when its
-    length is not the number of answers.
+    What counts is the last run of marks, with commas between them, after the last ``</think>``.
+    ``valid_answers`` is the benchmark's comma-separated text. Raises ``Unusable`` if there is no
+    such run, or if it has more or fewer marks than there are answers.
     """
     visible = raw.rpartition("</think>")[2]
     found = _MARKS.findall(visible)
     if not found:
         raise Unusable("no verdict in the reply")
     verdict = [int(mark) for mark in found[-1].split(",")]
-    # Blank pieces make no answer, though the judge's list shows them.
+    # A blank piece, as in "Ask,, Two", is no answer and so has no mark, although the list that the
+    # judge is shown holds the piece. The published package counts like this.
     expected = sum(bool(answer.strip()) for answer in valid_answers.split(","))
     if len(verdict) != expected:
         raise Unusable(f"the verdict has {len(verdict)} marks for {expected} answers")
@@ -50,7 +54,10 @@ def marks(raw: str, valid_answers: str) -> list[int]:
 
 
 def score(verdict: Sequence[int] | None, dataset: Dataset) -> Score:
-    """What the marks come to: the leading ones stand for suggestions, the rest for the category."""
+    """What the marks of a verdict come to; of ``None``, no verdict, that is nothing.
+
+    A dataset's valid answers begin with its suggestions; the answers that follow name the category.
+    """
     leading = ENVIRONMENTS[dataset].open_ended_suggestions
     verdict = verdict or ()
     return Score(any(verdict[:leading]), any(verdict[leading:]))

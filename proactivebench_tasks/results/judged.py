@@ -1,7 +1,7 @@
-"""JudgedRun: the open-ended answers of a finished run, judged after the fact.
+"""JudgedRun: the open-ended answers of a finished run, judged afterwards.
 
-The run's own files stay as they are; judged copies are put beside them, ``..._judged.jsonl`` and
-``<run>_results_judged.json``.
+The run's own files stay as they are. Judged copies are written beside them:
+``<run>_samples_<task>_judged.jsonl`` for each task, and ``<run>_results_judged.json``.
 """
 
 from __future__ import annotations
@@ -27,14 +27,20 @@ _HIGHER_IS_BETTER = {name: name not in ("unscored", "failed") for name in metric
 
 @dataclass
 class JudgedSamples:
-    """The open-ended samples of one task: the file, and the record in each of its rows, if any."""
+    """The samples of one open-ended task: the file, and the record that each of its rows holds.
+
+    A row whose text is empty or damaged holds no record. Its sample counts as failed.
+    """
 
     file: SamplesFile
     records: list[OpenEnded | None]
-    missing: int = 0  # answers that got no reply
+    missing: int = 0  # answers that the last `judge` got no reply to
 
     def judge(self, judge: Judge, cache: ReplyCache, again: bool) -> None:
-        """Judge what this judge has not judged yet, or, ``again``, everything."""
+        """Judge the answers that this judge has not judged yet, or all of them if ``again`` is set.
+
+        The file's rows get the judged records and the metrics; nothing is written.
+        """
         due = {
             i: record
             for i, record in enumerate(self.records)
@@ -66,20 +72,20 @@ class JudgedSamples:
 
 @dataclass
 class JudgedRun:
-    """The open-ended part of what one run left in a folder."""
+    """The open-ended tasks among the files of one run."""
 
     files: RunFiles
     samples: list[JudgedSamples] = field(default_factory=list)
 
     @property
     def kind(self) -> str:
-        """The kind of judge that the run asked for."""
+        """The kind of judge that the run was made with; ``later`` if it left judging for later."""
         records = (record for samples in self.samples for record in samples.records if record)
         return next(records).judge.kind
 
     @property
     def missing(self) -> int:
-        """Answers that got no reply."""
+        """The number of answers that the last ``judge`` got no reply to."""
         return sum(samples.missing for samples in self.samples)
 
     @property
@@ -100,7 +106,10 @@ class JudgedRun:
         return results
 
     def _results(self) -> dict[str, Any]:
-        """The run's results with the metrics of the judged tasks, and of groups of these alone."""
+        """The results that the harness wrote, with the metrics of the judged tasks put in.
+
+        A group gets its mean, too, if all of its tasks were judged.
+        """
         whole = self.files.results()
         for part in ("results", "higher_is_better", "n-shot"):
             whole.setdefault(part, {})
@@ -125,7 +134,7 @@ def open_ended_runs(folder: Path) -> list[JudgedRun]:
         run = JudgedRun(files)
         for file in files.samples:
             records = [_record(response) for response in file.responses()]
-            if any(records):
+            if any(record is not None for record in records):
                 run.samples.append(JudgedSamples(file, records))
         if run.samples:
             runs.append(run)
@@ -138,6 +147,7 @@ def open_ended_runs(folder: Path) -> list[JudgedRun]:
 
 
 def _record(response: str) -> OpenEnded | None:
+    """The record in a response; ``None`` if the response is of another kind of task, or damaged."""
     try:
         return OpenEnded.from_json(response)
     except ValueError:
@@ -145,13 +155,16 @@ def _record(response: str) -> OpenEnded | None:
 
 
 def _keep(record: OpenEnded, judge: Judge, cache: ReplyCache) -> None:
-    """Let the cache know what the file knows already: it may come from another machine."""
+    """Put a reply of this judge that is in the file into the cache, if the cache has none.
+
+    The file may come from another machine, whose cache held the reply.
+    """
     if record.judge.raw is not None and record.judge.identity == judge.identity:
         cache.put(Question.of(record).key(judge.identity), record.judge.raw)
 
 
 def _mean(results: list[dict[str, Any]], sizes: list[int]) -> dict[str, Any]:
-    """The plain mean over tasks."""
+    """The metrics of a group: the plain mean over its tasks. ``sizes`` are their sample counts."""
     mean: dict[str, Any] = {}
     for name in metrics.open_ended(None):
         errors = [found[f"{name}_stderr,none"] for found in results]

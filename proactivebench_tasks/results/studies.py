@@ -1,4 +1,5 @@
-"""Studies: what the paper compares between the studies of one model, from lmms-eval's results."""
+"""Studies: the comparisons that the paper makes between the studies of one model, such as with a
+hint against without one. They are made from the results file that lmms-eval writes."""
 
 from __future__ import annotations
 
@@ -18,23 +19,26 @@ MEAN = "mean"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Differences in the metric's own unit; ``None`` where one of the two was not run.
+    """What a study changes, compared with the normal task (``mcqa``) of the same dataset.
 
-    ``reference_gain``, ``hint_gain``: accuracy with nothing hidden, with a hint, minus normal (%).
-    ``hint_ps_gain``, ``random_asked_gain``: suggestions a sample with a hint, and share of samples
-    with a suggestion when suggestions are meaningless (%), minus normal. ``at_limit``: share of
-    normal samples that used every turn (%).
+    A gain is the study's value minus the normal one, in the unit of the metric, or ``None`` if one
+    of the two was not run.
     """
 
+    #: Accuracy (%) when the reference image is shown, in which nothing is hidden.
     reference_gain: float | None
+    #: Accuracy (%) with a hint.
     hint_gain: float | None
+    #: Suggestions a sample with a hint.
     hint_ps_gain: float | None
+    #: Share of samples with a suggestion (%) when suggestions are drawn at random and mean nothing.
     random_asked_gain: float | None
+    #: Not a gain: the share of samples of the normal task (%) that used every turn.
     at_limit: float | None
 
 
 def read(path: Path) -> Scores:
-    """The scores in one of lmms-eval's ``*_results.json``; ``DataError`` if it is none."""
+    """The scores in a ``*_results.json`` of lmms-eval; ``DataError`` if the file has none."""
     try:
         results = json.loads(path.read_text(encoding="utf-8"))["results"]
         return {
@@ -50,9 +54,9 @@ def read(path: Path) -> Scores:
 
 
 def compare(scores: Scores, family: str = "proactivebench") -> dict[str, Comparison]:
-    """One comparison for each dataset (by its task name) and one for the ``mean``.
+    """A comparison for each dataset, by its short name (``rod``), and one, ``mean``, over them all.
 
-    ``family`` is ``proactivebench`` or ``proactivedemo``.
+    ``family`` is what the tasks' names begin with: ``proactivebench`` or ``proactivedemo``.
     """
     return {name: _comparison(scores, family, name) for name in [d.task for d in Dataset] + [MEAN]}
 
@@ -75,7 +79,7 @@ def _comparison(scores: Scores, family: str, dataset: str) -> Comparison:
 
 
 def _task(family: str, study: str, dataset: str) -> str:
-    """The task of a dataset, or the group that holds the mean."""
+    """The name of a study's task for a dataset, or, for the mean, of the study's group."""
     if dataset == MEAN:
         # The demo's multiple-choice group is the family itself.
         return family if (family, study) == ("proactivedemo", "mcqa") else f"{family}-{study}"

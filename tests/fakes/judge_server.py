@@ -1,7 +1,10 @@
 """A judge to test with: a server on 127.0.0.1 that speaks the OpenAI chat protocol, by a script.
 
-It marks what it is asked by ``marks``, a function of the question, so that every verdict can be
-worked out without it; ``script`` says what goes wrong, by question and attempt.
+What it says of an answer is ``marks``, a function of the answer's number, so a test can tell every
+verdict without the server. ``script`` says what goes wrong, by question and attempt.
+
+Nothing here waits for a time to pass. A script holds an answer back until something is so at the
+server (``Act.until``), and a test waits until something is so (``JudgeServer.wait_until``).
 """
 
 from __future__ import annotations
@@ -9,32 +12,39 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
+import os
 import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+
+from proactivebench_tasks.transcripts.open_ended import OpenEnded
+
+if TYPE_CHECKING:
+    import pytest
 
 ANSWERS = "Wait for the occlusion to disappear, Rewind the video, Move the camera, A tree."
 
 
-def record(number: int, **changes: Any) -> dict[str, Any]:
+def record(number: int, **changes: Any) -> OpenEnded:
     """An open-ended sample as the runner leaves it, not yet judged."""
-    return {
-        "schema": 1,
+    fields = {
         "protocol": "builtin-1",
         "dataset": "OcclusionDataSet-MM20",
         "id": number,
+        "image": f"vsod/{number}.png",
+        "crop": None,
         "prompt": "What is it?",
         "valid_answers": ANSWERS,
         "generated": f"reply {number}",
         "error": None,
         "judge": {"kind": "openai"},
-        **changes,
     }
+    return OpenEnded.model_validate(fields | changes)
 
 
 def marks(number: int, count: int = 4) -> list[int]:
@@ -42,12 +52,31 @@ def marks(number: int, count: int = 4) -> list[int]:
     return [number >> i & 1 for i in range(count)]
 
 
+def forget_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take what names a judge of this machine out of the environment."""
+    for name in list(os.environ):
+        if name.startswith(("PROACTIVEBENCH_JUDGE", "OPENAI_")):
+            monkeypatch.delenv(name)
+
+
+def now() -> bool:
+    """An answer that is not held back."""
+    return True
+
+
+def never() -> bool:
+    """An answer that never comes."""
+    return False
+
+
 @dataclass(frozen=True)
 class Act:
     """What the server does about one request. ``content`` of ``None`` stands for the marks."""
 
     content: str | None = None
-    latency: float = 0.0
+    #: Holds the answer back until it is true; tried at each arrival, each answer, each `recheck`.
+    until: Callable[[], bool] = now
+    latency: float = 0.0  # seconds; for benchmarks only
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str | None = None  # instead of a completion
@@ -68,9 +97,10 @@ class JudgeServer:
         self.answered: Counter[int] = Counter()
         self.keys: set[str] = set()
         self.bodies: list[dict[str, Any]] = []
-        self.now = self.peak = 0
+        self.under_way = self.peak = 0
         self.url = ""
         self._loop = asyncio.new_event_loop()
+        self._changed = asyncio.Condition()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> JudgeServer:
@@ -83,6 +113,14 @@ class JudgeServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
+    def wait_until(self, holds: Callable[[], bool], timeout: float = 300.0) -> None:
+        """Wait until something is so at the server; a test that goes wrong ends by the timeout."""
+        asyncio.run_coroutine_threadsafe(self._until(holds), self._loop).result(timeout)
+
+    def recheck(self) -> None:
+        """Ask every ``Act.until`` again: something has changed that only the test knows of."""
+        asyncio.run_coroutine_threadsafe(self._change(), self._loop).result()
+
     async def _start(self) -> None:
         application = web.Application()
         application.router.add_post("/v1/chat/completions", self._serve)
@@ -93,6 +131,14 @@ class JudgeServer:
         _, port = self._runner.addresses[0][:2]
         self.url = f"http://127.0.0.1:{port}/v1"
 
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        async with self._changed:
+            await self._changed.wait_for(holds)
+
+    async def _change(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.bodies.append(body)
@@ -100,14 +146,18 @@ class JudgeServer:
         number, count = read(body["messages"][-1]["content"])
         attempt = self.attempts[number]
         self.attempts[number] += 1
-        self.now += 1
-        self.peak = max(self.peak, self.now)
+        self.under_way += 1
+        self.peak = max(self.peak, self.under_way)
         try:
             act = self.script(number, attempt)
-            await asyncio.sleep(act.latency)
+            await self._change()
+            await self._until(act.until)
+            if act.latency:
+                await asyncio.sleep(act.latency)
             return await self._act(act, number, count, request)
         finally:
-            self.now -= 1
+            self.under_way -= 1
+            await self._change()
 
     async def _act(
         self, act: Act, number: int, count: int, request: web.Request

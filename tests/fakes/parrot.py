@@ -1,8 +1,9 @@
-"""A tiny causal language model, made here and now, whose next word follows from the last one alone.
+"""A tiny causal language model, made by the test, whose next word depends on the last word alone.
 
-Attention is random and leads nowhere, embeddings are the words themselves, and the last layer holds
-who follows whom. So what it says is known, also when it samples: but only if the prompt's last word
-is where it belongs, and not padding.
+Each word is a token. Its embedding is one-hot, the transformer layers add nothing to it, and the
+output layer maps each word to the word that follows. So a test knows what the model says, even
+when it samples. It says this only if the last token that it is shown is the last word of the
+prompt: with padding on the wrong side, the last token would be padding.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ _TEMPLATE = (
 
 
 def parrot(folder: Path, says: Mapping[str, str]) -> Path:
-    """Save a model that answers a prompt which ends with a key with the words of its value."""
+    """Save a model that answers a prompt whose last word is a key of ``says`` with the key's value.
+
+    No word may be in two values, nor twice in one, unless the same word follows each time.
+    """
     words = ["<pad>", "<end>", "<unk>"]
     follows: dict[str, str] = {"<pad>": "<pad>"}
     for last, answer in says.items():
-        # Each answer has words of its own, so that none leads into another.
         chain = [last, *answer.split()]
         words += [word for word in chain if word not in words]
         for word, successor in zip(chain, [*chain[1:], "<end>"], strict=True):

@@ -5,27 +5,26 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
+from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
 import datasets
 import pytest
 from fakes import probe
-from fakes.judge_server import Act, JudgeServer
+from fakes.judge_server import Act, JudgeServer, forget_judges, never
 from lmms_eval import evaluator
 from lmms_eval.tasks import TaskManager
 
 from proactivebench_tasks import hooks
 from proactivebench_tasks.baselines.model import Baseline
 from proactivebench_tasks.baselines.policies import OPEN_ENDED
-from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.data.prepared import prepared
 from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.environments.environment import derived_seed
 from proactivebench_tasks.errors import JudgeError
@@ -40,9 +39,7 @@ DEMO = [f"proactivedemo_oeg_{dataset.task}" for dataset in Dataset]
 
 @pytest.fixture(autouse=True)
 def own_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in os.environ:
-        if name.startswith(("PROACTIVEBENCH_JUDGE", "OPENAI_")):
-            monkeypatch.delenv(name)
+    forget_judges(monkeypatch)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "hf"))
 
 
@@ -59,7 +56,7 @@ def evaluate(model: Any, *tasks: str, **kwargs: Any) -> dict[str, Any]:
 
 def predicted(policy: str, seed: int, dataset: Dataset) -> dict[str, float]:
     """The metrics of a baseline, by what it says alone: word for word an answer, or not."""
-    lines = sources.prepared(Suite.DEMO, dataset).read_text("utf-8").splitlines()
+    lines = prepared(Suite.DEMO, dataset).read_text("utf-8").splitlines()
     count: Counter[str] = Counter()
     for line in lines:
         episode = documents.episode(json.loads(line), Variant(open_ended=True))
@@ -190,8 +187,18 @@ def test_demo_runs_from_the_command_line_and_is_judged_again_afterwards(tmp_path
 
 KILLED = """
 import sys
-from test_oeg import DEMO, evaluate
+from test_open_ended import DEMO, evaluate
 from proactivebench_tasks.baselines.model import Baseline
+from proactivebench_tasks.judge.reply_cache import ReplyCache
+
+put = ReplyCache.put
+
+def told(*args, **kwargs):  # the test kills this process after so many
+    kept = put(*args, **kwargs)
+    print("kept", flush=True)
+    return kept
+
+ReplyCache.put = told
 
 class Noted(Baseline):
     def __repr__(self):  # the response cache tells models apart by it
@@ -209,11 +216,13 @@ print([found[task]["agg,none"] for task in DEMO])
 
 @pytest.mark.slow
 def test_killed_while_judging_it_goes_on_where_it_was(tmp_path: Path, own_cache: Path) -> None:
+    here = Path(__file__).parent
+
     def run() -> subprocess.Popen[str]:
         notes, cache = tmp_path / "notes", tmp_path / "responses"
         env = {
             **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONPATH": os.pathsep.join(map(str, (here, here.parent))),
             "PROACTIVEBENCH_JUDGE": "openai",
             "PROACTIVEBENCH_JUDGE_URL": server.url,
             "PROACTIVEBENCH_JUDGE_CONCURRENCY": "4",
@@ -226,15 +235,21 @@ def test_killed_while_judging_it_goes_on_where_it_was(tmp_path: Path, own_cache:
             return db.execute("SELECT count(*) FROM replies").fetchone()[0]
 
     with JudgeServer() as server:
-        server.script = lambda *_: Act(latency=600 if len(server.bodies) > 40 else 0)
-        killed = run()
-        until = time.monotonic() + 120
-        while len(server.bodies) < 44 or kept() < 40:
-            assert killed.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        killed.send_signal(signal.SIGKILL)
-        killed.wait()
+        server.script = lambda *_: Act(until=never) if len(server.bodies) > 40 else Act()
+        with run() as killed:
+            given_up = Timer(600, killed.kill)  # ends the reading below
+            given_up.daemon = True
+            given_up.start()
+            assert killed.stdout is not None
+            told = 0
+            while told < 40:
+                line = killed.stdout.readline()
+                assert line, "it has ended"
+                told += line == "kept\n"
+            given_up.cancel()
+            server.wait_until(lambda: len(server.bodies) == 44)
+            killed.kill()
+        assert kept() == 40
         server.script = lambda *_: Act()
         generated = (tmp_path / "notes").read_text()
         output, _ = run().communicate()

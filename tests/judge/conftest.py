@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
+from fakes.judge_server import forget_judges
 
 
 @pytest.fixture(autouse=True)
 def no_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in os.environ:
-        if name.startswith(("PROACTIVEBENCH_JUDGE", "OPENAI_")):
-            monkeypatch.delenv(name)
+    forget_judges(monkeypatch)

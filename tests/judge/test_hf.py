@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
+import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread, Timer
 
 import pytest
 from fakes.judge_server import record
@@ -28,7 +28,7 @@ SAYS = {
     "rewind": "<think> Maybe 1,1,1,1 </think> 0,1,0,0",
     "hm": "None of these",
 }
-VERDICTS = {"tree": [0, 0, 0, 1], "rewind": [0, 1, 0, 0], "hm": None}
+VERDICTS = {"tree": (0, 0, 0, 1), "rewind": (0, 1, 0, 0), "hm": None}
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +69,11 @@ def test_thinking_is_kept_in_the_log_and_left_out_of_the_verdict(
     ]
     with ReplyCache(tmp_path / "verdicts.sqlite") as cache:
         judge = HFJudge(JudgeSettings(JudgeKind.HF, str(model), device="cpu", max_tokens=20))
-        said = [r["judge"] for r in stage.run(records, judge, cache)]
-    assert [s["verdict"] for s in said] == [VERDICTS[e] for e in ("rewind", "tree", "hm")]
-    assert said[0]["raw"] == SAYS["rewind"]
-    assert said[0]["kind"] == "hf"
-    assert said[2]["unscored"]
+        said = [record.judge for record in stage.run(records, judge, cache)]
+    assert [s.verdict for s in said] == [VERDICTS[e] for e in ("rewind", "tree", "hm")]
+    assert said[0].raw == SAYS["rewind"]
+    assert said[0].kind == "hf"
+    assert said[2].unscored
 
 
 def test_failure_of_a_batch_is_a_reason_for_its_questions_alone(
@@ -107,24 +107,34 @@ def served(model: Path) -> Iterator[str]:
     """`transformers serve` with the tiny model; the URL."""
     pytest.importorskip("fastapi")
     pytest.importorskip("uvicorn")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     command = [str(Path(sys.executable).with_name("transformers")), "serve", str(model)]
-    command += ["--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--device", "cpu", "--host", "127.0.0.1", "--port", "0"]  # a port that is free
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, env=env)
-    try:
-        for _ in range(600):
-            with socket.socket() as knock:
-                if knock.connect_ex(("127.0.0.1", port)) == 0:
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        given_up = Timer(600, process.kill)  # ends the loop below
+        given_up.daemon = True
+        given_up.start()
+        try:
+            assert process.stdout is not None
+            said: list[str] = []
+            for line in process.stdout:
+                said.append(line)
+                if ready := re.search(r"running on (http://127\.0\.0\.1:\d+)", line):
                     break
-            assert process.poll() is None, "transformers serve has ended"
-            time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait()
+            else:
+                pytest.fail("transformers serve has ended:\n" + "".join(said))
+            given_up.cancel()
+            # What it says from now on is read, too: it would wait if the pipe were full.
+            rest = Thread(target=said.extend, args=(process.stdout,))
+            rest.start()
+            yield f"{ready[1]}/v1"
+            process.terminate()
+            rest.join()
+        finally:
+            given_up.cancel()
+            process.kill()
 
 
 def test_real_server_answers_the_judge(served: str, model: Path, tmp_path: Path) -> None:
@@ -135,4 +145,4 @@ def test_real_server_answers_the_judge(served: str, model: Path, tmp_path: Path)
     judge = OpenAIJudge(JudgeSettings(JudgeKind.OPENAI, str(model), served, max_tokens=20))
     with ReplyCache(tmp_path / "verdicts.sqlite") as cache:
         judged = stage.run(records, judge, cache)
-    assert [r["judge"]["verdict"] for r in judged] == [VERDICTS[end] for end in ends]
+    assert [record.judge.verdict for record in judged] == [VERDICTS[end] for end in ends]

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.judge_server import JudgeServer, marks, record
 
+from proactivebench_tasks.config import JudgeKind
 from proactivebench_tasks.errors import JudgeError
 from proactivebench_tasks.judge import stage
+from proactivebench_tasks.judge.settings import JudgeSettings
 from proactivebench_tasks.judge.stage import JudgeFilter
-from proactivebench_tasks.transcripts.transcript import dumps
+from proactivebench_tasks.transcripts.open_ended import OpenEnded
 
 LEXICAL = {"judge": {"kind": "lexical"}}
 
 
-def judged(*records: dict[str, Any]) -> list[dict[str, Any]]:
-    texts = JudgeFilter().apply(map(dumps, records), None)
+def judged(*records: OpenEnded) -> list[dict[str, Any]]:
+    """What is written of the records once they have been judged."""
+    texts = JudgeFilter().apply((record.to_json() for record in records), None)
     return [json.loads(text) for text in texts]
 
 
@@ -33,7 +35,9 @@ def test_each_transcript_gains_all_that_the_judge_said() -> None:
         "unscored": None,
     }
     assert {k: v for k, v in told.items() if k != "judge"} == {
-        k: v for k, v in record(0, generated="It is a tree.").items() if k != "judge"
+        k: v
+        for k, v in json.loads(record(0, generated="It is a tree.").to_json()).items()
+        if k != "judge"
     }
 
 
@@ -47,9 +51,9 @@ def test_environment_chooses_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_failed_samples_are_not_judged_and_other_texts_pass_through() -> None:
-    failed = dumps(record(1, error="DataError: broken", **LEXICAL))
+    failed = record(1, error="DataError: broken", **LEXICAL).to_json()
     other = ["", "plain text", "[1]", '{"turns": []}', failed]
-    texts = [*other, dumps(record(2, generated="Rewind it", **LEXICAL))]
+    texts = [*other, record(2, generated="Rewind it", **LEXICAL).to_json()]
     found = JudgeFilter().apply(iter(texts), None)
     assert found[:-1] == other
     assert json.loads(found[-1])["judge"]["verdict"] == [0, 1, 0, 0]
@@ -57,26 +61,27 @@ def test_failed_samples_are_not_judged_and_other_texts_pass_through() -> None:
 
 def test_tags_of_the_judges_thinking_are_escaped_in_the_response() -> None:
     # The harness may strip reasoning tags from the whole response.
-    assert "<think>" not in dumps(record(0, judge={"raw": "<think>1</think>0"}))
+    told = record(0, judge={"kind": "openai", "raw": "<think>1</think>0"})
+    assert "<think>" not in told.to_json()
 
 
 @pytest.mark.parametrize(
-    "env",
+    ("env", "error"),
     [
-        {},  # no judge
-        {"PROACTIVEBENCH_JUDGE": "oracle"},
-        {"PROACTIVEBENCH_JUDGE": "openai"},  # no server
-        {"PROACTIVEBENCH_JUDGE": "lexical", "PROACTIVEBENCH_CACHE": "/proc/none"},
+        ({}, "JudgeError: "),  # no judge
+        ({"PROACTIVEBENCH_JUDGE": "oracle"}, "ConfigError: "),
+        ({"PROACTIVEBENCH_JUDGE": "openai"}, "JudgeError: "),  # no server
+        ({"PROACTIVEBENCH_JUDGE": "lexical", "PROACTIVEBENCH_CACHE": "/proc/none"}, "JudgeError: "),
     ],
 )
 def test_a_judge_that_cannot_work_costs_no_answer(
-    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    env: dict[str, str], error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     (kept,) = judged(record(0, judge={"kind": ""}))
     assert kept["generated"] == "reply 0"
-    assert kept["judge"]["unscored"].startswith("JudgeError: ")
+    assert kept["judge"]["unscored"].startswith(error)
 
 
 def test_sample_of_another_protocol_is_unscored_with_the_reason() -> None:
@@ -84,10 +89,12 @@ def test_sample_of_another_protocol_is_unscored_with_the_reason() -> None:
     assert "builtin-0" in kept["judge"]["unscored"]
 
 
-def test_later_judges_nothing_now(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_later_judges_nothing_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROACTIVEBENCH_JUDGE", "later")
     stage.require("")
     assert [r["judge"] for r in judged(record(0), record(1))] == [{"kind": "later"}] * 2
+    with pytest.raises(JudgeError, match="set PROACTIVEBENCH_JUDGE to"):
+        stage.make_judge(JudgeSettings(JudgeKind.LATER))
 
 
 def test_required_judge_must_be_configured(monkeypatch: pytest.MonkeyPatch) -> None:

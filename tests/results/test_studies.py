@@ -1,4 +1,4 @@
-"""Analysis of a model's studies, from results as lmms-eval writes them."""
+"""What the studies of a model change, from results as lmms-eval writes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.results import studies as analysis
+from proactivebench_tasks.results import studies
 
 
 def results(path: Path) -> Path:
@@ -29,7 +29,7 @@ def results(path: Path) -> Path:
 
 
 def test_differences_are_study_minus_normal(tmp_path: Path) -> None:
-    rod = analysis.compare(analysis.read(results(tmp_path / "r.json")))["rod"]
+    rod = studies.compare(studies.read(results(tmp_path / "r.json")))["rod"]
     assert rod.reference_gain == pytest.approx(90.1)
     assert rod.hint_gain == pytest.approx(17.6)
     assert rod.hint_ps_gain == pytest.approx(1.0)
@@ -38,17 +38,17 @@ def test_differences_are_study_minus_normal(tmp_path: Path) -> None:
 
 
 def test_the_mean_comes_from_the_groups(tmp_path: Path) -> None:
-    mean = analysis.compare(analysis.read(results(tmp_path / "r.json")))["mean"]
+    mean = studies.compare(studies.read(results(tmp_path / "r.json")))["mean"]
     assert mean.reference_gain == pytest.approx(59.8)
     assert mean.hint_gain is None
 
 
 def test_what_was_not_run_is_none(tmp_path: Path) -> None:
-    coco = analysis.compare(analysis.read(results(tmp_path / "r.json")))["coco"]
-    assert coco == analysis.Comparison(None, None, None, None, None)
+    coco = studies.compare(studies.read(results(tmp_path / "r.json")))["coco"]
+    assert coco == studies.Comparison(None, None, None, None, None)
 
 
 def test_a_file_that_holds_no_results_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text("[]")
     with pytest.raises(DataError, match=r"r\.json"):
-        analysis.read(tmp_path / "r.json")
+        studies.read(tmp_path / "r.json")
