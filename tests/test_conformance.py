@@ -1,4 +1,8 @@
-"""Replay of recorded decisions: all of them agree, and any that does not is found and named."""
+"""Conformance: our decisions are those that the published package took, as recorded.
+
+``tests/vectors`` holds episodes that the published package played, and verdicts of its judge. All
+of them agree with ours; of a recording that is altered, the altered field is found and named.
+"""
 
 from __future__ import annotations
 
@@ -77,14 +81,14 @@ def other(value: Any) -> Any:
 
 
 def test_all_recorded_episodes_agree_without_wording() -> None:
-    report = replay(EPISODES, wording=False)
-    assert (report.episodes, report.differences) == (420, ())
+    outcome = replay(EPISODES, wording=False)
+    assert (outcome.episodes, outcome.differences) == (420, ())
 
 
 @pytest.mark.network
 def test_all_recorded_episodes_agree_with_the_official_wording() -> None:
-    report = replay(EPISODES)
-    assert (report.episodes, report.differences) == (420, ())
+    outcome = replay(EPISODES)
+    assert (outcome.episodes, outcome.differences) == (420, ())
 
 
 @pytest.mark.parametrize("number", range(70))
@@ -96,14 +100,14 @@ def test_recorded_open_ended_answers_are_ours(number: int) -> None:
 
 
 def test_all_recorded_verdicts_agree_without_wording() -> None:
-    report = replay(VECTORS / "judge.jsonl.gz", wording=False)
-    assert (report.episodes, report.verdicts, report.differences) == (0, 70, ())
+    outcome = replay(VECTORS / "judge.jsonl.gz", wording=False)
+    assert (outcome.episodes, outcome.verdicts, outcome.differences) == (0, 70, ())
 
 
 @pytest.mark.network
 def test_all_recorded_verdicts_agree_with_the_official_wording() -> None:
-    report = replay(VECTORS / "judge.jsonl.gz")
-    assert (report.verdicts, report.differences) == (70, ())
+    outcome = replay(VECTORS / "judge.jsonl.gz")
+    assert (outcome.verdicts, outcome.differences) == (70, ())
 
 
 @pytest.mark.parametrize("field", ["valid_answers", "verdict"])
@@ -132,8 +136,8 @@ def test_blank_lines_are_passed_over_and_counted_as_lines(
 ) -> None:
     record["num_turns"] += 1
     (tmp_path / "e.jsonl").write_text(f"\n \n{json.dumps(record)}\n\n")
-    report = replay(tmp_path / "e.jsonl", wording=False)
-    assert (report.episodes, report.differences[0].line) == (1, 3)
+    outcome = replay(tmp_path / "e.jsonl", wording=False)
+    assert (outcome.episodes, outcome.differences[0].line) == (1, 3)
 
 
 # Differences
@@ -182,8 +186,8 @@ def test_open_ended_answers_outside_normal_mode_are_found(
     vectors: list[dict[str, Any]], write: Callable[..., Path]
 ) -> None:
     record = next(each for each in vectors if each["mode"] == "reference")
-    report = replay(write(record | {"open_ended_answers": "Move it."}), wording=False)
-    assert [difference.field for difference in report.differences] == ["open_ended_answers"]
+    outcome = replay(write(record | {"open_ended_answers": "Move it."}), wording=False)
+    assert [difference.field for difference in outcome.differences] == ["open_ended_answers"]
 
 
 def test_every_field_of_the_recording_is_compared(record: dict[str, Any]) -> None:
@@ -220,9 +224,9 @@ def test_each_differing_episode_is_named_once_with_its_line(
     records = copy.deepcopy(vectors[:6])
     for number in (1, 4):
         records[number] |= {"num_turns": 9, "image_ids": []}
-    report = replay(write(*records), wording=False)
-    assert report.episodes == 6
-    assert [(d.line, d.field) for d in report.differences] == [(2, "num_turns"), (5, "num_turns")]
+    outcome = replay(write(*records), wording=False)
+    assert outcome.episodes == 6
+    assert [(d.line, d.field) for d in outcome.differences] == [(2, "num_turns"), (5, "num_turns")]
 
 
 def test_difference_reads_as_a_place_and_two_values() -> None:
@@ -250,12 +254,17 @@ def test_folder_is_named(tmp_path: Path) -> None:
     assert message(tmp_path).startswith(f"{tmp_path}: cannot be read")
 
 
-@pytest.mark.parametrize("content", [b"{", b"nonsense", b"\xff\xfe\0", b'{"dataset": 1}}'])
-def test_file_that_is_no_json_lines_is_named(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", ["{", "nonsense", '{"dataset": 1}}'])
+def test_file_that_is_no_json_lines_is_named_with_the_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "e.jsonl"
-    path.write_bytes(content)
-    assert message(path).startswith(str(path))
-    assert "not a JSON-lines file" in message(path)
+    path.write_text(content)
+    assert message(path).startswith(f"{path}, line 1: not JSON: ")
+
+
+def test_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_bytes(b"\xff\xfe\0")
+    assert message(path).startswith(f"{path}: cannot be read: 'utf-8' codec can't decode")
 
 
 def test_plain_file_that_says_it_is_packed_is_named(tmp_path: Path) -> None:
@@ -332,4 +341,4 @@ def test_damaged_packed_file_is_named(tmp_path: Path, damage: str) -> None:
 def test_line_that_is_no_json_is_named(record: dict[str, Any], write: Callable[..., Path]) -> None:
     path = write(record, record)
     path.write_text(path.read_text() + '{"dataset": \n')
-    assert "line 3" in message(path).split("not a JSON-lines file")[0]
+    assert message(path).startswith(f"{path}, line 3: not JSON: ")

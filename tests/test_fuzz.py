@@ -1,9 +1,12 @@
-"""Random input: a jsonl, a row, a transcript, a recording is read or refused, nothing else."""
+"""Random input: a jsonl, a row, a record or a recording is read, or refused as it should be."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +16,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proactivebench_tasks.conformance import replay
-from proactivebench_tasks.data.suite import read
+from proactivebench_tasks.data.rows import Row, read
 from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset, Sample
-from proactivebench_tasks.transcripts import transcript as transcripts
+from proactivebench_tasks.results import metrics
+from proactivebench_tasks.transcripts.open_ended import OpenEnded
+from proactivebench_tasks.transcripts.record import Record
+from proactivebench_tasks.transcripts.transcript import Transcript
 
 fuzz = settings(
     max_examples=300,
@@ -50,15 +56,73 @@ def spoiled_rows(draw: st.DrawFn) -> tuple[Dataset, dict[str, Any]]:
     return dataset, row
 
 
+@st.composite
+def spoiled_jsonls(draw: st.DrawFn) -> tuple[Dataset, list[str], set[int]]:
+    """Lines of all sorts for a dataset's jsonl, and the numbers of those that are valid rows."""
+    dataset = draw(datasets)
+    texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"))
+    spoiled = spoiled_rows().map(lambda each: json.dumps(each[1]))  # of any dataset
+    others = spoiled | values.map(json.dumps) | texts | st.sampled_from(["", " ", "\t", "{", "{}"])
+    lines: list[str] = []
+    valid: set[int] = set()
+    for is_valid in draw(st.lists(st.booleans(), max_size=8)):
+        if is_valid:
+            lines.append(json.dumps(a_row(dataset, draw(st.integers(0, 5)))))
+            valid.add(len(lines))
+        else:
+            lines.append(draw(others))
+    return dataset, lines, valid
+
+
+def read_and_check(
+    path: Path, dataset: Dataset, lines: Sequence[str]
+) -> tuple[list[Row], list[DataError]]:
+    """The rows and the faults of a jsonl with these lines.
+
+    Each line that is not blank must be one or the other; a row must be what its line says.
+    """
+    faults: list[DataError] = []
+    rows = list(read(path, dataset, faults.append))
+    for row in rows:
+        assert json.dumps(row.columns) == json.dumps(json.loads(lines[row.line - 1]))
+        assert row.sample == parse_sample(dataset, row.columns)
+    places = [re.match(rf"{re.escape(str(path))}, line (\d+): .", str(fault)) for fault in faults]
+    told = [row.line for row in rows] + [int(place[1]) for place in places if place]
+    assert sorted(told) == [n for n, line in enumerate(lines, start=1) if line.strip()]
+    assert len(told) == len(rows) + len(faults)
+    return rows, faults
+
+
 @fuzz
 @given(content=st.binary(max_size=400))
-def test_any_bytes_are_rows_or_a_data_error(tmp_path: Path, content: bytes) -> None:
+def test_any_bytes_are_rows_and_faults_or_a_data_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
     try:
-        assert list(read(path, Dataset.ROD)) == [] or b"{" in content
-    except DataError as error:
-        assert str(path) in str(error)
+        lines = list(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        with pytest.raises(DataError, match=f"^{re.escape(str(path))}: cannot be read: "):
+            list(read(path, Dataset.ROD, lambda fault: None))
+    else:
+        read_and_check(path, Dataset.ROD, lines)
+
+
+@settings(fuzz, max_examples=100)  # each has several lines
+@given(jsonl=spoiled_jsonls())
+def test_valid_rows_are_found_among_any_other_lines(
+    tmp_path: Path, jsonl: tuple[Dataset, list[str], set[int]]
+) -> None:
+    dataset, lines, valid = jsonl
+    path = tmp_path / "x.jsonl"
+    path.write_bytes("\n".join(lines).encode("utf-8-sig"))
+    rows, faults = read_and_check(path, dataset, lines)
+    assert valid <= {row.line for row in rows}
+    if not faults:
+        assert [row.line for row in read(path, dataset)] == [row.line for row in rows]
+        return
+    with pytest.raises(DataError) as first:  # where there is nobody to be told of faults
+        list(read(path, dataset))
+    assert str(first.value) == str(faults[0])
 
 
 @fuzz
@@ -75,27 +139,57 @@ def test_a_spoiled_row_is_a_sample_or_a_data_error(spoiled: tuple[Dataset, dict[
         Episode(sample, BUILTIN).observe()
 
 
+def spoil(text: str, data: st.DataObject) -> str:
+    """A record with up to two fields replaced, perhaps cut short."""
+    record = json.loads(text)
+    for field in data.draw(st.lists(st.sampled_from(sorted(record)), max_size=2)):
+        record[field] = data.draw(values)
+    return json.dumps(record)[: data.draw(st.integers(0, len(text) * 2))]
+
+
+def check_is_written_as_it_was_read(record: Record) -> None:
+    text = record.to_json()
+    assert type(record).from_json(text).to_json() == text
+
+
 @fuzz
-@given(dataset=datasets, answers=st.lists(st.text(), max_size=4), broken=st.data())
+@given(dataset=datasets, answers=st.lists(st.text(), max_size=4), data=st.data())
 def test_a_spoiled_transcript_is_scored_or_a_value_error(
-    dataset: Dataset, answers: list[str], broken: st.DataObject
+    dataset: Dataset, answers: list[str], data: st.DataObject
 ) -> None:
     sample = parse_sample(dataset, a_row(dataset, 3))
     episode = Episode(sample, BUILTIN)
     for answer in answers:
         if not episode.done:
             episode.step(answer)
-    outputs = tuple(turn.answer for turn in episode.turns)
-    text = transcripts.Transcript(episode, outputs, (False,) * len(outputs)).to_json()
-    record = json.loads(text)
-    for field in broken.draw(st.lists(st.sampled_from(sorted(record)), max_size=2)):
-        record[field] = broken.draw(values)
-    text = json.dumps(record)[: broken.draw(st.integers(0, len(text) * 2))]
+    outputs = [turn.answer for turn in episode.turns]
+    text = spoil(Transcript.of(episode, outputs, [False] * len(outputs)).to_json(), data)
     try:
-        summary = transcripts.score(text, dataset, sample, BUILTIN)
+        transcript = Transcript.from_json(text, sample)
+    except ValueError:
+        return
+    check_is_written_as_it_was_read(transcript)
+    try:
+        summary = transcript.score(sample, BUILTIN)
     except ValueError:
         return
     assert summary is None or summary.num_turns <= episode.environment.max_turns
+
+
+@fuzz
+@given(dataset=datasets, answer=st.text(), data=st.data())
+def test_a_spoiled_open_ended_record_is_worth_something_or_a_value_error(
+    dataset: Dataset, answer: str, data: st.DataObject
+) -> None:
+    sample = parse_sample(dataset, a_row(dataset, 3))
+    episode = Episode(sample, BUILTIN)
+    written = OpenEnded.of(episode, episode.observe(), answer, answer, "lexical")
+    try:
+        record = OpenEnded.from_json(spoil(written.to_json(), data), sample)
+    except ValueError:
+        return
+    check_is_written_as_it_was_read(record)
+    assert set(metrics.open_ended(record).values()) <= {0.0, 100.0}
 
 
 @fuzz
@@ -104,9 +198,11 @@ def test_any_json_is_a_recording_or_a_data_error(tmp_path: Path, records: list[A
     path = tmp_path / "x.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     try:
-        replay(path, wording=False)
+        outcome = replay(path, wording=False)
     except DataError as error:
         assert str(path) in str(error)
+    else:
+        assert outcome.episodes + outcome.verdicts == len(records)
 
 
 @pytest.mark.parametrize("depth", [100_000])

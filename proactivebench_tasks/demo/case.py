@@ -51,17 +51,17 @@ PAINTS: Mapping[str, Sequence[Colour]] = {
 
 @dataclass(frozen=True)
 class Scene:
-    """One row of a jsonl and the pictures it needs, by their path below the data folder."""
+    """One row of a jsonl and the images it needs, by their path below the data folder."""
 
     row: Mapping[str, object]
-    pictures: Mapping[str, Image.Image]
+    images: Mapping[str, Image.Image]
 
 
 @dataclass(frozen=True)
 class Case:
     """The ``index``-th sample of a dataset's split.
 
-    Each ``samples_per_stage`` samples in a row are of one stage: they share their pictures.
+    Each ``samples_per_stage`` samples in a row are of one stage: they share their images.
     """
 
     dataset: Dataset
@@ -76,12 +76,12 @@ class Case:
 
     @property
     def stage(self) -> int:
-        """Number of the set of pictures, unique over both splits."""
+        """Number of the set of images, unique over both splits."""
         return FIRST_ID[self.split] + self.index // self.samples_per_stage
 
     @property
     def folder(self) -> str:
-        """Where the pictures lie, below the data folder."""
+        """Where the images lie, below the data folder."""
         return f"{self.dataset.value}/{self.stage:04d}"
 
     @cached_property
@@ -91,7 +91,7 @@ class Case:
 
     @cached_property
     def deal(self) -> random.Random:
-        """Chance for the question, the options and the way through the pictures."""
+        """Chance for the question, the options and the way through the images."""
         return random.Random(f"{self.dataset.value} {self.split} sample {self.index}")
 
     @property
@@ -129,7 +129,7 @@ class Case:
 
     def scene(
         self,
-        pictures: Mapping[str, Image.Image],
+        images: Mapping[str, Image.Image],
         questions: Sequence[str],
         suggestions: Sequence[str],
         **fields: object,
@@ -145,7 +145,7 @@ class Case:
             "answer": sentence(self.answer),
             **fields,
         }
-        return Scene(row, pictures)
+        return Scene(row, images)
 
 
 def sentence(name: str) -> str:

@@ -1,7 +1,7 @@
 """Primitives: the parts of a drawing, and a canvas that paints them with smooth edges.
 
 A drawing is a sequence of parts in unit coordinates: x to the right and y down, both from -1 to 1.
-A canvas works in pixels of the finished picture.
+A canvas works in pixels of the finished image.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def mix(a: Colour, b: Colour, share: float) -> Colour:
 
 
 class Canvas:
-    """A picture in the making. Sizes are in pixels of the finished picture."""
+    """An image in the making. Sizes are in pixels of the finished image."""
 
     def __init__(self, width: int, height: int, paper: Colour) -> None:
         self.width = width
@@ -143,8 +143,8 @@ class Canvas:
             else:
                 self.line(points, part.colour, part.width * half)
 
-    def picture(self) -> Image.Image:
-        """The finished picture, in RGB."""
+    def image(self) -> Image.Image:
+        """The finished image, in RGB."""
         return self._image.reduce(SUPERSAMPLING)
 
 

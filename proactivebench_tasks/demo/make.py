@@ -1,7 +1,7 @@
 """Draws the demo dataset: ``python -m proactivebench_tasks.demo.make FOLDER``.
 
 FOLDER gets the folders ``test`` and ``train``, each laid out like the official data: seven
-``<file stem>_preprocessed.jsonl`` and the pictures beside them.
+``<file stem>_preprocessed.jsonl`` and the images beside them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proactivebench_tasks.demo.scenes import changeit, coco, imagenetc, mvpn, qu
 from proactivebench_tasks.protocol.samples import Dataset
 
 SAMPLES = {"test": 16, "train": 12}
-COLOURS = 32  # of a picture's palette
+COLOURS = 32  # of an image's palette
 SCENES: Mapping[Dataset, Callable[[Case], Scene]] = {
     Dataset.ROD: rod.scene,
     Dataset.VSOD: vsod.scene,
@@ -31,13 +31,13 @@ SCENES: Mapping[Dataset, Callable[[Case], Scene]] = {
 
 
 def make(folder: Path, split: str, *, per_dataset: int | None = None) -> None:
-    """Write a split's rows and pictures into ``folder``; ``per_dataset`` keeps the first few."""
+    """Write a split's rows and images into ``folder``; ``per_dataset`` keeps the first few."""
     for dataset in Dataset:
         rows = []
         for scene in _scenes(dataset, split, per_dataset):
             rows.append(json.dumps(scene.row) + "\n")
-            for path, picture in scene.pictures.items():
-                _write(folder / path, picture)
+            for path, image in scene.images.items():
+                _write(folder / path, image)
         (folder / dataset.jsonl).write_text("".join(rows), encoding="utf-8")
 
 
@@ -49,9 +49,9 @@ def _scenes(dataset: Dataset, split: str, count: int | None) -> Iterator[Scene]:
         yield vsod.scene(Case(dataset, split, SAMPLES[split]), strong=False)
 
 
-def _write(path: Path, picture: Image.Image) -> None:
+def _write(path: Path, image: Image.Image) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    flat = picture.quantize(COLOURS, dither=Image.Dither.NONE)
+    flat = image.quantize(COLOURS, dither=Image.Dither.NONE)
     flat.save(path, optimize=True)
 
 

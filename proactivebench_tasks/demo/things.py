@@ -1,4 +1,4 @@
-"""The things that hide in the demo's pictures: 16 of the test split, 12 others of the train split.
+"""The things that hide in the demo's images: 16 of the test split, 12 others of the train split.
 
 The key is what a person would call the thing; every drawing fills the unit square.
 """

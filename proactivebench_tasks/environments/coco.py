@@ -147,9 +147,8 @@ class CocoEnvironment(Environment[CocoSample]):
             bottom += state.vertical
         if self.sample.is_zoom or "right" in self._directions:
             right += state.horizontal
-        if (
-            self.sample.is_zoom
-        ):  # last: the order of these additions decides the last bit, and so a pixel
+        if self.sample.is_zoom:
+            # Last, for the order of these additions decides the last bit, and so a pixel.
             bottom, right = bottom + crop.top, right + crop.left
         return Box(left=left, top=top, right=right, bottom=bottom)
 

@@ -26,7 +26,7 @@ R = TypeVar("R", bound="Record")
 class Record(BaseModel):
     """A sample that was played: by which protocol, and whose it is."""
 
-    model_config = ConfigDict(frozen=True, strict=False, populate_by_name=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, strict=False, populate_by_name=True, extra="allow")
 
     schema_number: Literal[1] = Field(default=1, alias="schema")
     protocol: str  # version
@@ -39,7 +39,7 @@ class Record(BaseModel):
         or, where a sample is given, not of that sample."""
         try:
             value = json.loads(text)
-        except RecursionError as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"not JSON: {error}") from None
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:
             raise ValueError(f"not a transcript of schema {SCHEMA}")
@@ -88,4 +88,6 @@ def complaint(error: Exception | None) -> str | None:
 
 def _fault(error: Any) -> str:
     field = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "missing":
+        return f"{field}: {error['msg']}"
     return f"{field}: {error['msg']}, found {error['input']!r:.80}"

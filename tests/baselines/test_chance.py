@@ -1,4 +1,4 @@
-"""Chance level: exact, and the same as playing every list of answers."""
+"""Chance level: worked out exactly, it is the same as what playing every list of answers gives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 
-def by_playing(dataset: Dataset, sample: Sample, mode: Mode) -> tuple[Fraction, Fraction]:
+def by_playing(sample: Sample, mode: Mode) -> tuple[Fraction, Fraction]:
     """Probability of being solved and expected turns, by playing every path of answers."""
 
     def from_here(answers: list[str]) -> tuple[Fraction, Fraction]:
@@ -39,23 +39,25 @@ def by_playing(dataset: Dataset, sample: Sample, mode: Mode) -> tuple[Fraction, 
 def test_chance_equals_playing_every_path(dataset: Dataset, mode: Mode) -> None:
     for row in world.rows(dataset, list(range(4))):
         sample = parse_sample(dataset, row)
-        solved, turns = by_playing(dataset, sample, mode)
-        got = chance.of_sample(dataset, sample, mode)
+        solved, turns = by_playing(sample, mode)
+        got = chance.of_sample(sample, mode)
         assert got.acc == pytest.approx(100 * float(solved))
         assert got.ps == pytest.approx(float(turns) - 1)
 
 
 def test_reference_chance_is_one_in_the_number_of_categories() -> None:
     sample = parse_sample(Dataset.ROD, world.rows(Dataset.ROD, [1])[0])
-    assert chance.of_sample(Dataset.ROD, sample, Mode.REFERENCE) == chance.Chance(25.0, 0.0)
+    assert chance.of_sample(sample, Mode.REFERENCE) == chance.Chance(25.0, 0.0)
 
 
 def test_random_mode_weighs_every_draw() -> None:
-    """ChangeIt, frame 0 of 2, one step: of the two drawn moves one leaves the video."""
+    """A ChangeIt sample of two turns that starts at the first image of its video: of the two moves
+    that can be drawn, one leaves the video and so ends the episode."""
     row = world.rows(Dataset.CHANGEIT, [0, 1])[1]
     assert (row["num_images"], row["step_size"], row["max_steps"]) == (3, 1, 2)
-    got = chance.of_sample(Dataset.CHANGEIT, parse_sample(Dataset.CHANGEIT, row), Mode.RANDOM)
-    # 7 options: 1 right, 2 meaningless suggestions, of which half stay in the video; then again.
+    got = chance.of_sample(parse_sample(Dataset.CHANGEIT, row), Mode.RANDOM)
+    # Of 7 options 1 is right and 2 are suggestions. Half of the moves that are drawn after a
+    # suggestion stay in the video; the second turn is then like the first.
     again = Fraction(2, 7) * Fraction(1, 2)
     assert got.acc == pytest.approx(100 * float(Fraction(1, 7) * (1 + again)))
     assert got.ps == pytest.approx(float(again))

@@ -1,4 +1,7 @@
-"""Baseline policies against what can be worked out: bounds by hand, chance level by enumeration."""
+"""Baseline policies against what can be worked out: bounds by hand, chance level by enumeration.
+
+The policy ``random`` picks any option of the list; it has nothing to do with the mode ``random``.
+"""
 
 from __future__ import annotations
 
@@ -182,12 +185,3 @@ def test_random_policy_is_a_function_of_its_source() -> None:
 def test_sample_without_suggestions_is_played_to_its_end(policy: str) -> None:
     row = rows(Dataset.ROD)[3] | {"options": [world.REFUSAL]}
     assert not play(start(Dataset.ROD, row), policy).correct_prediction
-
-
-def test_a_misspelt_model_argument_is_refused() -> None:
-    from proactivebench_tasks.baselines.model import Baseline
-    from proactivebench_tasks.errors import HarnessError
-
-    Baseline(policy="oracle", batch_size="4", device="cpu", max_batch_size=None)
-    with pytest.raises(HarnessError, match="polcy; known: policy, seed"):
-        Baseline(polcy="oracle")

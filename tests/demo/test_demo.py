@@ -1,4 +1,8 @@
-"""The shipped demo dataset: its rows, its pictures, and that ``make`` draws exactly these."""
+"""The bundled demo data: its rows, its images, and that ``make`` draws exactly these.
+
+What can be shown of a row is worked out by a small model of the rules in this file, which shares no
+code with the environments of the package; a test holds that the two agree.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,8 @@ from proactivebench_tasks.demo.case import Case
 from proactivebench_tasks.demo.draw import Drawing
 from proactivebench_tasks.demo.make import SAMPLES, SCENES, make
 from proactivebench_tasks.demo.scenes.changeit import SAMPLES_PER_VIDEO
-from proactivebench_tasks.environments import parse_sample
+from proactivebench_tasks.environments import ENVIRONMENTS, parse_sample
+from proactivebench_tasks.environments.reachable import states
 from proactivebench_tasks.protocol.samples import Dataset
 
 Row = Mapping[str, Any]
@@ -69,7 +74,9 @@ def is_refusal(text: str) -> bool:
 
 @dataclass(frozen=True)
 class View:
-    path: str
+    """What one state of an episode shows, and what is right in it."""
+
+    image_path: str
     box: tuple[float, float, float, float] | None
     options: tuple[str, ...]
     correct: tuple[str, ...]
@@ -183,7 +190,8 @@ def reference(dataset: Dataset, row: Row) -> str:
 @every
 def test_every_row_is_a_valid_sample(split: str, dataset: Dataset) -> None:
     for row in rows(split, dataset):
-        parse_sample(dataset, row)
+        sample = parse_sample(dataset, row)
+        assert sample.model_dump(mode="json") == row  # nothing is ignored, and nothing changed
 
 
 @every
@@ -202,6 +210,7 @@ def test_options_are_one_refusal_and_suggestions_of_one_action_each(
 ) -> None:
     for row in rows(split, dataset):
         suggestions = [option for option in row["options"] if not is_refusal(option)]
+        assert suggestions and len(row["options"]) == len(set(row["options"]))
         assert len(row["options"]) == len(suggestions) + 1
         assert all(len(actions(dataset, option)) == 1 for option in suggestions), row["options"]
 
@@ -254,14 +263,26 @@ def test_splits_share_no_id_and_no_thing(dataset: Dataset) -> None:
     assert not test & train
 
 
-# -- pictures -------------------------------------------------------------------------------------
+# -- images ---------------------------------------------------------------------------------------
 
 
 @every
-def test_every_picture_of_every_episode_is_there(split: str, dataset: Dataset) -> None:
+def test_engine_shows_what_the_model_of_the_rules_says(split: str, dataset: Dataset) -> None:
+    for row in rows(split, dataset):
+        environment = ENVIRONMENTS[dataset](parse_sample(dataset, row))
+        shown = set()
+        for state in states(environment):
+            crop = environment.crop(state)
+            box = (crop.left, crop.top, crop.right, crop.bottom) if crop else None
+            shown.add((environment.image_path(state), box))
+        assert shown == {(view.image_path, view.box) for view in views(dataset, row)}
+
+
+@every
+def test_every_image_of_every_episode_is_there(split: str, dataset: Dataset) -> None:
     needed = set()
     for row in rows(split, dataset):
-        needed |= {view.path for view in views(dataset, row)} | {reference(dataset, row)}
+        needed |= {view.image_path for view in views(dataset, row)} | {reference(dataset, row)}
     folder = DATA / split / dataset.value
     shipped = {path.relative_to(DATA / split).as_posix() for path in folder.rglob("*.png")}
     assert needed <= shipped
@@ -270,7 +291,7 @@ def test_every_picture_of_every_episode_is_there(split: str, dataset: Dataset) -
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_every_crop_lies_inside_its_picture(split: str) -> None:
+def test_every_crop_lies_inside_its_image(split: str) -> None:
     for row in rows(split, Dataset.COCO):
         width, height = Image.open(DATA / split / row["image_template"]).size
         for view in views(Dataset.COCO, row):
@@ -287,20 +308,20 @@ def test_a_video_shows_the_thing_before_the_turns_run_out(split: str) -> None:
         frames = range(row["num_images"])
         assert all((folder.parent / f"{frame}.png").exists() for frame in frames)
         final = (DATA / split / reference(Dataset.CHANGEIT, row)).read_bytes()
-        seen = {(DATA / split / v.path).read_bytes() for v in views(Dataset.CHANGEIT, row)}
+        seen = {(DATA / split / v.image_path).read_bytes() for v in views(Dataset.CHANGEIT, row)}
         assert final in seen
 
 
 @pytest.mark.parametrize("dataset", Dataset, ids=lambda dataset: dataset.task)
-def test_splits_share_no_picture(dataset: Dataset) -> None:
-    def pictures(split: str) -> set[bytes]:
-        paths = {v.path: v for row in rows(split, dataset) for v in views(dataset, row)}
+def test_splits_share_no_image(dataset: Dataset) -> None:
+    def images(split: str) -> set[bytes]:
+        paths = {v.image_path: v for row in rows(split, dataset) for v in views(dataset, row)}
         if dataset is Dataset.IMAGENETC:  # the worst level may be plain black or grey
-            worst = {look(dataset, row, ()).path for row in rows(split, dataset)}
+            worst = {look(dataset, row, ()).image_path for row in rows(split, dataset)}
             paths = {path: view for path, view in paths.items() if path not in worst}
         return {Image.open(DATA / split / path).convert("RGB").tobytes() for path in paths}
 
-    assert not pictures("test") & pictures("train")
+    assert not images("test") & images("train")
 
 
 def test_the_shipped_files_stay_small_and_few() -> None:
@@ -322,42 +343,39 @@ class Empty(Case):
 
 @pytest.mark.parametrize("dataset", [Dataset.ROD, Dataset.VSOD, Dataset.MVPN, Dataset.CHANGEIT])
 @pytest.mark.parametrize("split", SPLITS)
-def test_the_first_picture_hides_the_thing_and_the_reference_shows_it(
+def test_the_first_image_hides_the_thing_and_the_reference_shows_it(
     split: str, dataset: Dataset
 ) -> None:
     per_stage = SAMPLES_PER_VIDEO if dataset is Dataset.CHANGEIT else 1
     for index in range(SAMPLES[split]):
         full = SCENES[dataset](Case(dataset, split, index, per_stage))
         empty = SCENES[dataset](Empty(dataset, split, index, per_stage))
-        first, last = look(dataset, full.row, ()).path, reference(dataset, full.row)
-        assert full.pictures[first].tobytes() == empty.pictures[first].tobytes(), first
-        assert differing(full.pictures[last], empty.pictures[last]) > 0.005, last
+        first, last = look(dataset, full.row, ()).image_path, reference(dataset, full.row)
+        assert full.images[first].tobytes() == empty.images[first].tobytes(), first
+        assert differing(full.images[last], empty.images[last]) > 0.005, last
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("demo")
-    for split in SPLITS:
-        make(folder / split, split)
-    return folder
-
-
-def test_make_writes_the_shipped_rows(made: Path) -> None:
-    for split, dataset in EVERY:
-        assert rows(split, dataset, made) == rows(split, dataset), (split, dataset)
-
-
-def test_make_draws_the_shipped_pictures(made: Path) -> None:
-    shipped = {path.relative_to(DATA) for path in DATA.rglob("*.png")}
-    assert {path.relative_to(made) for path in made.rglob("*.png")} == shipped
-    unlike = [p for p in shipped if differing(Image.open(made / p), Image.open(DATA / p)) > 0.001]
+@pytest.mark.parametrize("split", SPLITS)
+def test_make_writes_the_shipped_rows_and_draws_the_shipped_images(
+    split: str, tmp_path: Path
+) -> None:
+    make(tmp_path / split, split)
+    for dataset in Dataset:
+        assert rows(split, dataset, tmp_path) == rows(split, dataset), dataset
+    shipped = {path.relative_to(DATA) for path in (DATA / split).rglob("*.png")}
+    assert {path.relative_to(tmp_path) for path in tmp_path.rglob("*.png")} == shipped
+    unlike = [
+        path
+        for path in shipped
+        if differing(Image.open(tmp_path / path), Image.open(DATA / path)) > 0.001
+    ]
     assert not unlike, "draw them anew: python -m proactivebench_tasks.demo.make FOLDER"
 
 
 def test_the_comparison_tells_one_stroke_from_the_next() -> None:
     row = rows("test", Dataset.QUICKDRAW)[0]
     first, second = (
-        Image.open(DATA / "test" / look(Dataset.QUICKDRAW, row, history).path)
+        Image.open(DATA / "test" / look(Dataset.QUICKDRAW, row, history).image_path)
         for history in ((), ("Add more details.",))
     )
     assert differing(first, second) > 0.001

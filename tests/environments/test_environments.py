@@ -1,5 +1,10 @@
-"""The rules of each dataset, on samples small enough to work out by hand (ENVIRONMENTS, State
-rules). Expected values are written out, not computed the way the package does."""
+"""The rules of each dataset, on samples that are small enough to work out by hand.
+
+Each dataset has a function that makes an episode of a small sample (``rod``, ``vsod``, ...), and a
+section of tests of what its module in ``proactivebench_tasks/environments`` does differently from
+the others. What the modes change comes after these sections. Expected images, windows and options
+are written out, so a test never repeats the computation that it checks.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +34,15 @@ def episode(dataset: Dataset, mode: Mode = Mode.NORMAL, seed: int = 0, **fields:
 
 
 def walk(played: Episode, *answers: str) -> list[str]:
-    """The pictures that these answers lead through, the first one included."""
-    images = [played.observe().image]
+    """Paths of the images that the model sees on the way, that of the first turn included.
+
+    None of the answers may end the episode.
+    """
+    image_paths = [played.observe().image_path]
     for answer in answers:
         assert played.step(answer).stop is None
-        images.append(played.observe().image)
-    return images
+        image_paths.append(played.observe().image_path)
+    return image_paths
 
 
 def rules(dataset: Dataset, **fields: Any) -> Environment[Any]:
@@ -99,35 +107,35 @@ def test_rod_lasts_as_many_turns_as_there_are_images() -> None:
 BROKEN = "s6/natural_bluebl_greenr-banana-s{image}.jpg"
 
 
-def test_rod_missing_picture_is_skipped_to_the_left() -> None:
+def test_rod_missing_image_is_skipped_to_the_left() -> None:
     played = rod(image_template=BROKEN, num_images=8, first_image=7)
     assert walk(played, "A")[1] == "s5/natural_bluebl_greenr-banana-s5.jpg"
 
 
-def test_rod_missing_picture_is_skipped_to_the_right() -> None:
+def test_rod_missing_image_is_skipped_to_the_right() -> None:
     played = rod(image_template=BROKEN, num_images=8, first_image=5)
     assert walk(played, "C")[1] == "s7/natural_bluebl_greenr-banana-s7.jpg"
 
 
-def test_rod_missing_picture_at_the_start_is_the_one_to_the_right() -> None:
+def test_rod_missing_image_at_the_start_is_the_one_to_the_right() -> None:
     assert walk(rod(image_template=BROKEN, first_image=6)) == [
         "s7/natural_bluebl_greenr-banana-s7.jpg"
     ]
 
 
-def test_rod_missing_picture_keeps_its_own_number() -> None:
+def test_rod_missing_image_keeps_its_own_image_id() -> None:
     played = rod(image_template=BROKEN, num_images=8, first_image=7)
     walk(played, "A")
     assert played.step("A").image_id == 6
-    assert played.observe().image == "s6/natural_bluebl_greenr-banana-s5.jpg"
+    assert played.observe().image_path == "s6/natural_bluebl_greenr-banana-s5.jpg"
 
 
-def test_rod_missing_picture_is_named_in_reference_mode() -> None:
+def test_rod_missing_image_is_named_in_reference_mode() -> None:
     played = rod(Mode.REFERENCE, image_template=BROKEN, reference_image=6)
     assert walk(played) == ["s6/natural_bluebl_greenr-banana-s6.jpg"]
 
 
-def test_rod_other_series_have_their_sixth_picture() -> None:
+def test_rod_other_series_have_their_sixth_image() -> None:
     other = "natural_bluebl_greenr-mug-s{image}.jpg"
     assert walk(rod(image_template=other, first_image=6)) == [other.format(image=6)]
 
@@ -153,7 +161,7 @@ def test_vsod_is_answerable_at_once() -> None:
     assert vsod().step("Dog.").stop is Stop.SOLVED
 
 
-def test_vsod_lasts_as_many_turns_as_there_are_frames() -> None:
+def test_vsod_lasts_as_many_turns_as_there_are_images() -> None:
     played = vsod()
     walk(played, "B", "B")
     assert played.step("B").stop is Stop.MAX_TURNS
@@ -255,7 +263,7 @@ def quickdraw(mode: Mode = Mode.NORMAL, **fields: Any) -> Episode:
     return episode(Dataset.QUICKDRAW, mode, **given | fields)
 
 
-def test_quickdraw_goes_on_one_picture_at_a_time_and_never_around() -> None:
+def test_quickdraw_goes_on_one_image_at_a_time_and_never_around() -> None:
     assert walk(quickdraw(), "A", "A") == ["q/0008.png", "q/0009.png", "q/0010.png"]
 
 
@@ -320,25 +328,25 @@ def test_changeit_moves_by_its_step_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "listed"),
+    ("image_id", "listed"),
     [
         (0, (WAIT, REFUSAL)),
-        (4, (WAIT, REFUSAL)),  # one frame short of a step back
+        (4, (WAIT, REFUSAL)),  # one image short of a step back
         (5, (WAIT, REWIND, REFUSAL)),
         (14, (WAIT, REWIND, REFUSAL)),
-        (15, (REWIND, REFUSAL)),  # one frame short of a step on
+        (15, (REWIND, REFUSAL)),  # one image short of a step on
         (19, (REWIND, REFUSAL)),
     ],
 )
 def test_changeit_withdraws_the_move_that_leaves_the_video(
-    frame: int, listed: tuple[str, ...]
+    image_id: int, listed: tuple[str, ...]
 ) -> None:
-    played = changeit(first_image=frame)
+    played = changeit(first_image=image_id)
     assert played.suggestions == listed
     assert played.correct_suggestions == listed[:-1]
 
 
-def test_changeit_withdrawal_follows_the_frame() -> None:
+def test_changeit_withdrawal_follows_the_image() -> None:
     played = changeit()
     walk(played, REWIND)
     assert played.suggestions == (WAIT, REFUSAL)
@@ -367,7 +375,7 @@ def test_changeit_withdraws_one_move_where_both_leave_the_video() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "answer", "frame"),
+    ("fields", "answer", "image_id"),
     [
         ({"num_images": 3, "first_image": 1, "step_size": 2}, WAIT, 3),
         ({"first_image": 30}, REWIND, 25),
@@ -375,13 +383,13 @@ def test_changeit_withdraws_one_move_where_both_leave_the_video() -> None:
     ],
 )
 def test_changeit_move_out_of_the_video_is_malformed_data(
-    fields: dict[str, int], answer: str, frame: int
+    fields: dict[str, int], answer: str, image_id: int
 ) -> None:
-    with pytest.raises(DataError, match=rf"sample 7: .* to frame {frame}, outside the video's"):
+    with pytest.raises(DataError, match=rf"sample 7: .* to frame {image_id}, outside the video's"):
         changeit(**fields).step(answer)
 
 
-def test_changeit_move_may_end_in_the_first_and_in_the_last_frame() -> None:
+def test_changeit_move_may_end_in_the_first_and_in_the_last_image() -> None:
     assert walk(changeit(first_image=5), REWIND)[1] == "c/0.jpg"
     assert walk(changeit(first_image=14), WAIT)[1] == "c/19.jpg"
 
@@ -432,7 +440,7 @@ def coco(direction: str, mode: Mode = Mode.NORMAL, **fields: Any) -> Episode:
 )
 def test_coco_window_at_the_start(direction: str, box: Box) -> None:
     seen = coco(direction).observe()
-    assert (seen.image, seen.crop) == ("coco/1.jpg", box)
+    assert (seen.image_path, seen.crop) == ("coco/1.jpg", box)
 
 
 @pytest.mark.parametrize(
@@ -604,7 +612,7 @@ def test_reference_mode_knows_no_suggestions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dataset", "image"),
+    ("dataset", "image_path"),
     [
         (Dataset.ROD, "Realistic-Occlusion-Dataset/0_3.png"),
         (Dataset.VSOD, "OcclusionDataSet-MM20/0_0003.png"),
@@ -615,8 +623,8 @@ def test_reference_mode_knows_no_suggestions() -> None:
         (Dataset.COCO, "coco2014/0.png"),
     ],
 )
-def test_reference_mode_shows_the_reference_image(dataset: Dataset, image: str) -> None:
-    assert episode(dataset, Mode.REFERENCE, reference_image=3).observe().image == image
+def test_reference_mode_shows_the_reference_image(dataset: Dataset, image_path: str) -> None:
+    assert episode(dataset, Mode.REFERENCE, reference_image=3).observe().image_path == image_path
 
 
 def test_reference_mode_shows_the_whole_image_of_coco() -> None:
@@ -625,19 +633,19 @@ def test_reference_mode_shows_the_whole_image_of_coco() -> None:
 
 # Random mode
 
-PROBES = ["Clap your hands.", REFUSAL, "Sing a song."]
+MEANINGLESS = ["Clap your hands.", REFUSAL, "Sing a song."]
 
 
 @pytest.mark.parametrize("dataset", Dataset)
 def test_random_mode_takes_meaningless_suggestions_and_no_refusal(dataset: Dataset) -> None:
-    fields = {"options": PROBES, "num_images": 2, "valid_images": [0, 1], "granularity": 2}
+    fields = {"options": MEANINGLESS, "num_images": 2, "valid_images": [0, 1], "granularity": 2}
     played = episode(dataset, Mode.RANDOM, **fields)
     assert played.correct_suggestions == ("Clap your hands.", "Sing a song.")
 
 
 @pytest.mark.parametrize("make", [mvpn, imagenetc, quickdraw])
 def test_random_mode_takes_nothing_in_the_last_turn_where_suggestions_run_out(make: Any) -> None:
-    played = make(Mode.RANDOM, options=PROBES, num_images=2)
+    played = make(Mode.RANDOM, options=MEANINGLESS, num_images=2)
     walk(played, "A")
     assert played.correct_suggestions == ()
 
@@ -652,7 +660,7 @@ def test_random_mode_withdraws_nothing_in_coco() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "fields", "images"),
+    ("make", "fields", "image_paths"),
     [
         (rod, {"first_image": 0}, {"s4.jpg", "s1.jpg"}),
         (vsod, {}, {"v/0002.png", "v/0001.png"}),
@@ -663,15 +671,15 @@ def test_random_mode_withdraws_nothing_in_coco() -> None:
     ],
 )
 def test_random_mode_draws_every_action_of_the_dataset_and_no_other(
-    make: Any, fields: dict[str, Any], images: set[str]
+    make: Any, fields: dict[str, Any], image_paths: set[str]
 ) -> None:
-    played = (make(Mode.RANDOM, id=i, options=PROBES, **fields) for i in range(30))
-    assert {walk(each, "A")[1] for each in played} == images
+    played = (make(Mode.RANDOM, id=i, options=MEANINGLESS, **fields) for i in range(30))
+    assert {walk(each, "A")[1] for each in played} == image_paths
 
 
 def test_random_mode_draws_each_action_about_as_often() -> None:
     moves = [
-        walk(rod(Mode.RANDOM, id=i, options=PROBES, first_image=0), "A")[1] for i in range(400)
+        walk(rod(Mode.RANDOM, id=i, options=MEANINGLESS, first_image=0), "A")[1] for i in range(400)
     ]
     assert 160 < moves.count("s1.jpg") < 240  # four standard errors
 
@@ -679,7 +687,7 @@ def test_random_mode_draws_each_action_about_as_often() -> None:
 def test_random_mode_draws_from_all_five_actions_of_coco() -> None:
     boxes = set()
     for i in range(60):
-        played = coco("up_left", Mode.RANDOM, id=i, options=PROBES)
+        played = coco("up_left", Mode.RANDOM, id=i, options=MEANINGLESS)
         walk(played, "A")
         boxes.add(played.observe().crop)
     # A horizontal move, a vertical one, a zoom.
@@ -695,17 +703,15 @@ def test_random_mode_draws_the_same_again_with_the_same_seed() -> None:
 
 
 def test_random_mode_draws_anew_in_each_turn() -> None:
-    images = walk(
-        changeit(Mode.RANDOM, 0, num_images=999, first_image=500, max_steps=50), *"A" * 40
-    )
-    frames = [int(image[2:-4]) for image in images]
-    assert {after - before for before, after in itertools.pairwise(frames)} == {5, -5}
+    played = changeit(Mode.RANDOM, 0, num_images=999, first_image=500, max_steps=50)
+    image_ids = [int(image_path[2:-4]) for image_path in walk(played, *"A" * 40)]
+    assert {after - before for before, after in itertools.pairwise(image_ids)} == {5, -5}
 
 
 def test_random_mode_leaves_the_global_source_alone() -> None:
     random.seed(5)
     expected = random.Random(5).random()
-    walk(rod(Mode.RANDOM, options=PROBES), "A", "A")
+    walk(rod(Mode.RANDOM, options=MEANINGLESS), "A", "A")
     assert random.random() == expected
 
 
@@ -720,8 +726,8 @@ def test_random_mode_move_out_of_the_video_ends_the_episode() -> None:
     assert not played.summary().correct_prediction
 
 
-def test_random_mode_answer_counts_as_ever() -> None:
-    assert changeit(Mode.RANDOM, options=PROBES).step("Dog.").stop is Stop.SOLVED
+def test_random_mode_takes_the_right_category_as_every_mode_does() -> None:
+    assert changeit(Mode.RANDOM, options=MEANINGLESS).step("Dog.").stop is Stop.SOLVED
 
 
 # Open-ended answers
@@ -761,8 +767,9 @@ def test_every_dataset_has_its_rules() -> None:
     assert set(ENVIRONMENTS) == set(Dataset)
 
 
-def test_zoom_adds_the_step_before_the_corner() -> None:
-    """The order decides the last bit, and so which pixel the edge rounds to."""
+def test_coco_zoom_adds_the_step_before_the_corner() -> None:
+    """The order of the additions decides the last bit of the sum, and so the pixel that the edge of
+    the window is rounded to."""
     crop = {"top": 0.1, "left": 0.1, "height": 0.2, "width": 0.2}
     row = world.rows(Dataset.COCO, [1])[0]
     row |= {"direction": "zoom", "horizontal_step": 0.3, "vertical_step": 0.3, "crop": crop}

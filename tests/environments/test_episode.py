@@ -1,4 +1,4 @@
-"""An episode, turn by turn: what ends it, what is recorded, what the result is."""
+"""An episode, turn by turn: what ends it, what a turn records, what the summary says."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proactivebench_tasks.environments import parse_sample
-from proactivebench_tasks.environments.environment import Mode
-from proactivebench_tasks.environments.episode import Episode, Observation, Stop, derived_seed
+from proactivebench_tasks.environments.environment import Mode, derived_seed
+from proactivebench_tasks.environments.episode import Episode, Observation, Stop
 from proactivebench_tasks.environments.grading import Grade
 from proactivebench_tasks.environments.random_mode import as_played
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
-from proactivebench_tasks.transcripts.transcript import Transcript, score
+from proactivebench_tasks.transcripts.transcript import Transcript
 
 
 def vsod(turns: int = 3, **fields: Any) -> Episode:
@@ -54,11 +54,11 @@ def test_turn_records_what_was_shown_before_the_answer() -> None:
     for answer in ("A", "B"):
         seen = played.observe()
         turn = played.step(answer)
-        assert (turn.image, turn.crop, turn.options) == (seen.image, seen.crop, seen.options)
-        assert turn.answer == answer
+        assert (turn.image_path, turn.crop) == (seen.image_path, seen.crop)
+        assert (turn.options, turn.answer) == (seen.options, answer)
 
 
-def test_turn_records_the_number_of_the_image() -> None:
+def test_turn_records_the_image_id() -> None:
     played = vsod(5, first_image=3)
     assert [played.step(answer).image_id for answer in "AAB"] == [3, 4, 0]
 
@@ -87,7 +87,7 @@ def test_hint_run_adds_the_hint_to_every_turn() -> None:
     hinted = Episode(plain.sample, BUILTIN, hint=True)
     for played in (plain, hinted):
         played.step("A")
-    added = f" {BUILTIN.hint[Dataset.VSOD]}"
+    added = f" {BUILTIN.hint['vsod']}"
     assert hinted.observe().prompt == plain.observe().prompt + added
 
 
@@ -171,7 +171,7 @@ ANSWERS = st.lists(
 
 def play(dataset: Dataset, row: Any, mode: Mode, seed: int, answers: list[str]) -> Episode:
     """Play these answers up to the end of the episode."""
-    sample = as_played(dataset, parse_sample(dataset, row), mode, seed)
+    sample = as_played(parse_sample(dataset, row), mode, seed)
     played = Episode(sample, BUILTIN, mode, seed)
     for answer in answers:
         if played.done:
@@ -197,9 +197,10 @@ def test_any_transcript_replays_to_the_same_summary(
     which: tuple[Dataset, Any], mode: Mode, seed: int, answers: list[str]
 ) -> None:
     played = play(*which, mode, seed, answers)
-    outputs = tuple(turn.answer for turn in played.turns)
-    text = Transcript(played, outputs, (False,) * len(outputs)).to_json()
-    assert score(text, played.dataset, parse(*which), BUILTIN) == played.summary()
+    outputs = [turn.answer for turn in played.turns]
+    text = Transcript.of(played, outputs, [False] * len(outputs)).to_json()
+    sample = parse_sample(*which)
+    assert Transcript.from_json(text, sample).score(sample, BUILTIN) == played.summary()
 
 
 @settings(max_examples=100, deadline=None)
@@ -208,7 +209,7 @@ def test_any_observation_is_a_function_of_the_answers_before_it(
     which: tuple[Dataset, Any], mode: Mode, seed: int, answers: list[str]
 ) -> None:
     dataset, row = which
-    sample = as_played(dataset, parse_sample(dataset, row), mode, seed)
+    sample = as_played(parse_sample(dataset, row), mode, seed)
     watched, unwatched = (Episode(sample, BUILTIN, mode, seed) for _ in range(2))
     seen: list[Observation] = []
     for answer in answers:

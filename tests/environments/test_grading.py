@@ -1,4 +1,7 @@
-"""Grading, answer by answer: text first, then the letter, with the published package's oddities."""
+"""Grading, answer by answer: its text counts first, then its letter.
+
+Where a grade looks odd, the published package grades so, and numbers must compare with its.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ CATEGORIES = ["Ice cream.", "E. coli.", "t-shirt"]  # D, E, F
 
 
 @pytest.mark.parametrize(
-    ("answer", "verdict"),
+    ("answer", "expected"),
     [
         # The text of a label, give or take case, spaces and a letter before it.
         ("Move the blocks.", C),
@@ -63,13 +66,13 @@ CATEGORIES = ["Ice cream.", "E. coli.", "t-shirt"]  # D, E, F
         ("Z.\nA. Move the blocks.", M),
     ],
 )
-def test_suggestion_is_graded(answer: str, verdict: Grade) -> None:
+def test_suggestion_is_graded(answer: str, expected: Grade) -> None:
     correct = ["Move the blocks.", "Look behind them."]
-    assert grade(answer, SUGGESTIONS, correct) is verdict
+    assert grade(answer, SUGGESTIONS, correct) is expected
 
 
 @pytest.mark.parametrize(
-    ("answer", "verdict"),
+    ("answer", "expected"),
     [
         ("Ice cream.", C),
         ("D", C),
@@ -88,8 +91,8 @@ def test_suggestion_is_graded(answer: str, verdict: Grade) -> None:
         ("E. Ice cream.", C),
     ],
 )
-def test_letters_of_categories_follow_the_suggestions(answer: str, verdict: Grade) -> None:
-    assert grade(answer, CATEGORIES, ["Ice cream."], offset=3) is verdict
+def test_letters_of_categories_follow_the_suggestions(answer: str, expected: Grade) -> None:
+    assert grade(answer, CATEGORIES, ["Ice cream."], offset=3) is expected
 
 
 def test_nothing_is_correct_where_nothing_can_be() -> None:
@@ -129,12 +132,12 @@ def test_answer_in_another_script_is_a_mismatch_and_no_error() -> None:
 
 def test_beyond_32_options_a_letter_that_fits_the_right_label_is_correct() -> None:
     labels = [f"thing {n}." for n in range(40)]  # 1 has letter b, and so has 33
-    assert grade("B", labels, [labels[1]]) is Grade.CORRECT
-    assert grade("B", labels, [labels[33]]) is Grade.CORRECT
-    assert grade("B", labels, [labels[2]]) is Grade.WRONG
+    assert grade("B", labels, [labels[1]]) is C
+    assert grade("B", labels, [labels[33]]) is C
+    assert grade("B", labels, [labels[2]]) is W
 
 
 def test_of_a_label_listed_twice_the_first_letter_counts() -> None:
     labels = ["A cup.", "A cup.", "A dog."]
-    assert grade("A", labels, ["A cup."]) is Grade.CORRECT
-    assert grade("B", labels, ["A cup."]) is Grade.WRONG
+    assert grade("A", labels, ["A cup."]) is C
+    assert grade("B", labels, ["A cup."]) is W

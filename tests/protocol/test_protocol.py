@@ -1,4 +1,8 @@
-"""Wording: the built-in protocol's rules, and the official one against the recorded vectors."""
+"""Wording: how a protocol puts its texts together, and what the official one says.
+
+The official texts are not in this repository. ``tests/vectors`` holds the hashes of what the
+published package asked in recorded episodes, and ours must have the same.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ import pytest
 
 from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.errors import ProtocolError
-from proactivebench_tasks.protocol import protocol, published
+from proactivebench_tasks.protocol import published, versions
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.protocol import Protocol, split_answers
 from proactivebench_tasks.protocol.samples import Dataset, Sample
@@ -75,27 +79,27 @@ def sha256(text: str) -> str:
 @pytest.mark.parametrize("dataset", Dataset)
 def test_prompt_is_the_question_after_the_prefix_if_there_is_one(dataset: Dataset) -> None:
     prefix = {d: f"{BUILTIN.prefix[d]} " for d in (Dataset.VSOD, Dataset.CHANGEIT)}.get(dataset, "")
-    assert BUILTIN.prompt(dataset, sample(dataset)) == f"{prefix}Which animal?"
+    assert BUILTIN.prompt(sample(dataset)) == f"{prefix}Which animal?"
 
 
 @pytest.mark.parametrize("dataset", Dataset)
 def test_hint_follows_the_prompt_after_a_space(dataset: Dataset) -> None:
-    plain = BUILTIN.prompt(dataset, sample(dataset))
-    hinted = BUILTIN.prompt(dataset, sample(dataset), hint=True)
-    assert hinted == f"{plain} {BUILTIN.hint[dataset]}"
+    plain = BUILTIN.prompt(sample(dataset))
+    hinted = BUILTIN.prompt(sample(dataset), hint=True)
+    assert hinted == f"{plain} {BUILTIN.hint[dataset.task]}"
 
 
 def test_zoom_sample_has_its_own_hint() -> None:
-    hinted = BUILTIN.prompt(Dataset.COCO, sample(Dataset.COCO, direction="zoom"), hint=True)
-    assert hinted == f"Which animal? {BUILTIN.coco_zoom_hint}"
+    hinted = BUILTIN.prompt(sample(Dataset.COCO, direction="zoom"), hint=True)
+    assert hinted == f"Which animal? {BUILTIN.hint['coco_zoom']}"
 
 
 @pytest.mark.parametrize("dataset", Dataset)
 def test_reference_mode_replaces_the_question_in_rod_only(dataset: Dataset) -> None:
-    plain = BUILTIN.prompt(dataset, sample(dataset))
+    plain = BUILTIN.prompt(sample(dataset))
     rod = BUILTIN.reference_question[Dataset.ROD]
     expected = rod if dataset is Dataset.ROD else plain
-    assert BUILTIN.prompt(dataset, sample(dataset), reference=True) == expected
+    assert BUILTIN.prompt(sample(dataset), reference=True) == expected
 
 
 def test_multiple_choice_letters_one_option_a_line() -> None:
@@ -125,24 +129,32 @@ def test_builtin_counts_every_sample() -> None:
     assert BUILTIN.accepts(Dataset.ROD, -1)
 
 
-def test_get_knows_two_names() -> None:
-    assert protocol.get("builtin") is BUILTIN
-    with pytest.raises(ProtocolError, match=r"'offical'.*'official' or 'builtin'"):
-        protocol.get("offical")
+def test_protocol_of_a_record_is_found_by_its_version() -> None:
+    assert versions.of("builtin-1") is BUILTIN
+
+
+def test_version_that_this_release_does_not_have_is_named_beside_the_one_it_has() -> None:
+    with pytest.raises(ProtocolError, match=r"played by protocol builtin-0, but builtin-1 is"):
+        versions.of("builtin-0")
+
+
+@pytest.mark.network
+def test_official_protocol_of_a_record_is_found_by_its_version(official: Protocol) -> None:
+    assert versions.of("proactivebench-0.1.1") == official
+    with pytest.raises(
+        ProtocolError, match=r"proactivebench-0\.1\.0, but proactivebench-0\.1\.1 is"
+    ):
+        versions.of("proactivebench-0.1.0")
 
 
 def test_builtin_needs_nothing_of_the_published_package() -> None:
-    code = (
-        "import sys; from proactivebench_tasks import protocol; protocol.get('builtin'); "
-        "assert not {'proactivebench', 'proactivebench_tasks.protocol.published', 'filelock', 'torch'} "
-        "& set(sys.modules)"
-    )
+    code = """
+import sys
+from proactivebench_tasks.protocol.builtin import BUILTIN
+unneeded = {"proactivebench", "proactivebench_tasks.protocol.published", "filelock", "torch"}
+assert not unneeded & set(sys.modules), unneeded & set(sys.modules)
+"""
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.fixture(scope="session")
-def official() -> Protocol:
-    return protocol.get("official")
 
 
 @pytest.mark.network
@@ -164,11 +176,10 @@ def test_official_sample_count(official: Protocol, dataset: Dataset) -> None:
 def test_official_wording_is_the_recorded_one(official: Protocol) -> None:
     steps = 0
     for episode in vectors("episodes"):
-        dataset = Dataset(episode["dataset"])
-        row = parse_sample(dataset, episode["sample"])
+        played = parse_sample(Dataset(episode["dataset"]), episode["sample"])
         reference = episode["mode"] == "reference"
-        prompt = official.prompt(dataset, row, reference=reference)
-        hinted = official.prompt(dataset, row, reference=reference, hint=True)
+        prompt = official.prompt(played, reference=reference)
+        hinted = official.prompt(played, reference=reference, hint=True)
         for step in episode["steps"]:
             assert sha256(prompt) == step["prompt_sha256"]
             assert sha256(hinted) == step["hint_prompt_sha256"]
@@ -193,7 +204,7 @@ def test_official_judge_messages_are_the_recorded_ones(official: Protocol) -> No
 @pytest.mark.network
 def test_builtin_shares_no_text_with_the_official_one(official: Protocol) -> None:
     def texts(value: Protocol) -> set[str]:
-        single = {value.options_intro, value.options_request, value.coco_zoom_hint}
+        single = {value.options_intro, value.options_request}
         single |= {value.oeg_hint, value.judge_system, value.judge_user}
         tables = (value.prefix, value.hint, value.reference_question, value.chain_of_thought)
         return single.union(*(table.values() for table in tables))

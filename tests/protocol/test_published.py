@@ -1,4 +1,4 @@
-"""Reading the published package: from its wheel and installed, and what happens when it is not had.
+"""Reading the published package, from its wheel or installed, and what is said if it cannot be had.
 
 The fast tests use a small wheel with words of their own and a stand-in for pip that comes first on
 ``PYTHONPATH``; the ones marked ``network`` use the real wheel.
@@ -147,11 +147,6 @@ def real_wheel() -> Path:
     return published.fetch()
 
 
-@pytest.fixture(scope="session")
-def official() -> Protocol:
-    return published.load()
-
-
 @pytest.fixture(autouse=True)
 def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An empty cache folder, a network that is allowed, nothing loaded."""
@@ -204,11 +199,15 @@ def test_every_text_is_found_though_the_source_need_not_parse(
         options_request="request",
         prefix={Dataset.VSOD: "vsod prefix", Dataset.CHANGEIT: "changeit prefix"},
         hint={
-            **{d: f"{d.task} hint" for d in Dataset},
-            Dataset.VSOD: 'vsod "hint" (it\'s)',
-            Dataset.COCO: "camera hint",
+            "rod": "rod hint",
+            "vsod": 'vsod "hint" (it\'s)',
+            "mvpn": "mvpn hint",
+            "imagenetc": "imagenetc hint",
+            "quickdraw": "quickdraw hint",
+            "changeit": "changeit hint",
+            "coco": "camera hint",
+            "coco_zoom": "zoom hint",
         },
-        coco_zoom_hint="zoom hint",
         reference_question={Dataset.ROD: "rod reference"},
         chain_of_thought={Dataset.ROD: "rod thought", Dataset.MVPN: "mvpn thought"},
         oeg_hint=" oeg hint",
@@ -343,7 +342,7 @@ def test_two_processes_fetch_once(
     started.mkdir()
     monkeypatch.setenv("PIP_WAITS_FOR", str(started))  # the first holds on until both are there
     code = (
-        "import os, pathlib; from proactivebench_tasks import published; "
+        "import os, pathlib; from proactivebench_tasks.protocol import published; "
         f"published.WHEEL_SHA256 = {published.WHEEL_SHA256!r}; "
         f"pathlib.Path({str(started)!r}, str(os.getpid())).touch(); print(published.fetch())"
     )

@@ -160,10 +160,8 @@ def test_template_that_leaves_the_data_folder_is_refused(template: str) -> None:
     "template", ["{image}", "a/b/{image}.png", "..a/{image}", "{image}/{image}"]
 )
 def test_template_below_the_data_folder_is_taken(template: str) -> None:
-    assert (
-        parse_sample(Dataset.ROD, row(Dataset.ROD, image_template=template)).image_template
-        == template
-    )
+    sample = parse_sample(Dataset.ROD, row(Dataset.ROD, image_template=template))
+    assert sample.image_template == template
 
 
 def test_views_must_be_as_many_as_images() -> None:
@@ -192,14 +190,14 @@ def test_steps_in_pixels_may_be_whole_or_not(value: float) -> None:
 
 @pytest.mark.parametrize("dataset", Dataset)
 def test_columns_that_the_benchmark_does_not_define_are_ignored(dataset: Dataset) -> None:
-    assert parse_sample(dataset, row(dataset, line=3, note={"a": [None]})) == parse_sample(
-        dataset, row(dataset)
-    )
+    plain = parse_sample(dataset, row(dataset))
+    assert parse_sample(dataset, row(dataset, line=3, note={"a": [None]})) == plain
 
 
 @pytest.mark.parametrize("dataset", Dataset)
 def test_row_survives_the_way_through_json(dataset: Dataset) -> None:
     sample = parse_sample(dataset, row(dataset))
+    assert sample.dataset is dataset
     assert parse_sample(dataset, sample.model_dump(mode="json")) == sample
 
 

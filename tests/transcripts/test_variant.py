@@ -1,8 +1,7 @@
-"""Settings: what a task's YAML may say, and that a word too many is an error, not ignored."""
+"""Variant: what a task's YAML may ask for; a word too many is an error, it is not ignored."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -20,8 +19,10 @@ def test_saying_nothing_is_the_plain_benchmark(kwargs: dict[str, Any] | None) ->
 def test_plain_benchmark_changes_nothing() -> None:
     plain = Variant()
     assert plain.mode is Mode.NORMAL
-    others = [getattr(plain, field.name) for field in fields(plain) if field.name != "mode"]
-    assert not any(others)
+    others = plain.model_dump(exclude={"mode"})
+    assert len(others) == len(Variant.model_fields) - 1
+    assert not any(others.values())
+    assert plain.asked_for() == {}
 
 
 @pytest.mark.parametrize("mode", Mode)

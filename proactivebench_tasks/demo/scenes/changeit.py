@@ -23,14 +23,14 @@ def scene(case: Case) -> Scene:
     wall = case.look.choice(case.backdrops)
     tail = 2 if count < 9 else 3  # frames that show the thing
     closed = count // 2
-    pictures = {}
+    images = {}
     for moment in range(count):
         share = min(1, max(0, (moment - closed + 1) / (count - tail - closed + 1)))
         canvas = Canvas(WIDTH, HEIGHT, wall)
         canvas.rectangle((0, 88, WIDTH, HEIGHT), mix(wall, (120, 90, 60), 0.5))
         shows.draw(canvas, case.drawing, share, paint)
         frame = moment if opens else count - 1 - moment
-        pictures[f"{case.folder}/{frame}.png"] = canvas.picture()
+        images[f"{case.folder}/{frame}.png"] = canvas.image()
     ways = [
         (start, step)
         for step in range(1, tail + 1)
@@ -41,7 +41,7 @@ def scene(case: Case) -> Scene:
     start, step = case.deal.choice(ways[case.index % SAMPLES_PER_VIDEO :: SAMPLES_PER_VIDEO])
     moves = -(-(count - tail - start) // step)
     return case.scene(
-        pictures,
+        images,
         shows.questions,
         ("Rewind the video.", shows.wait),
         image_template=f"{case.folder}/{{image}}.png",

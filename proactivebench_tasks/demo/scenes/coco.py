@@ -1,4 +1,4 @@
-"""COCO: one picture of several things, seen through a crop that shows too little of one."""
+"""COCO: one image of several things, seen through a crop that shows too little of one."""
 
 import math
 from dataclasses import dataclass
@@ -126,4 +126,4 @@ def _draw(case: Case, x: int, y: int, across: View, along: View) -> Image.Image:
                 canvas.thing(THINGS[case.split][name], ox, oy, OTHER_HALF)
                 taken.append(place)
                 break
-    return canvas.picture()
+    return canvas.image()

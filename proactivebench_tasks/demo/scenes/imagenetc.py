@@ -1,4 +1,4 @@
-"""IN-C: a picture that one corruption has made unreadable; each level down is less of it."""
+"""IN-C: an image that one corruption has made unreadable; each level down is less of it."""
 
 import io
 import random
@@ -28,7 +28,7 @@ def scene(case: Case) -> Scene:
     worst = 2 + (case.index * 3 + case.index // len(names)) % 4
     last = case.deal.randrange(2) if worst > 3 else 0
     photo = _photo(case)
-    pictures = {
+    images = {
         f"{case.folder}/{level}.png": corruption.spoil(
             photo, level / worst, random.Random(f"{case.stage} {level}")
         )
@@ -36,7 +36,7 @@ def scene(case: Case) -> Scene:
     }
     wrong = case.deal.sample(corruption.unlike, case.deal.choice((2, 3)))
     return case.scene(
-        pictures,
+        images,
         QUESTIONS,
         [SUGGESTIONS[name], *(SUGGESTIONS[other] for other in wrong)],
         image_template=f"{case.folder}/{{level}}.png",
@@ -55,7 +55,7 @@ def _photo(case: Case) -> Image.Image:
     canvas.ellipse(case.look.uniform(70, 128), 84, 64, 24, mix(paint, far, 0.3))
     canvas.rectangle((0, 82, WIDTH, HEIGHT), mix(paint, (60, 50, 50), 0.3))
     canvas.thing(case.drawing, WIDTH / 2 + case.look.uniform(-16, 16), 50, HALF)
-    return canvas.picture()
+    return canvas.image()
 
 
 def _brightness(photo: Image.Image, strength: float, chance: random.Random) -> Image.Image:

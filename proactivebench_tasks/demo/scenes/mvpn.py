@@ -30,16 +30,16 @@ def scene(case: Case) -> Scene:
     table = case.look.choice(case.backdrops)
     blank = case.look.sample(sorted(set(views) - {"front"}), count - 1)
     numbers = case.look.sample(range(1, 100), count)
-    pictures = {}
+    images = {}
     for number, view in zip(numbers, [*blank, "front"], strict=True):
         canvas = Canvas(WIDTH, HEIGHT, table)
         canvas.rectangle((0, 84, WIDTH, HEIGHT), mix(table, (110, 100, 110), 0.3))
         views[view](canvas, paint)
         if view == "front":
             canvas.thing(case.drawing, WIDTH / 2, LABEL_Y, 23)
-        pictures[_path(case, view == "front", number)] = canvas.picture()
+        images[_path(case, view == "front", number)] = canvas.image()
     return case.scene(
-        pictures,
+        images,
         QUESTIONS,
         case.deal.sample(SUGGESTIONS, case.deal.choice((1, 2))),
         image_template=f"{case.folder}/{{informative}}_{{image}}.png",

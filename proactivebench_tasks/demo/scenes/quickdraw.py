@@ -35,12 +35,12 @@ def scene(case: Case) -> Scene:
     strokes = list(_strokes(case.drawing))
     wobble = [case.look.uniform(0, math.tau) for _ in range(4)]
     total = sum(map(_length, strokes))
-    pictures = {}
+    images = {}
     for i in range(count):
         share = FIRST_SHARE + (1 - FIRST_SHARE) * i / (count - 1)
-        pictures[f"{case.folder}/{first + i:04d}.png"] = _draw(strokes, share * total, wobble)
+        images[f"{case.folder}/{first + i:04d}.png"] = _draw(strokes, share * total, wobble)
     return case.scene(
-        pictures,
+        images,
         QUESTIONS,
         (case.deal.choice(SUGGESTIONS),),
         image_template=f"{case.folder}/{{image}}.png",
@@ -57,7 +57,7 @@ def _draw(strokes: Sequence[Sequence[Point]], ink: float, wobble: Sequence[float
         if len(part) > 1:
             canvas.line([_by_hand(point, wobble) for point in part], INK, PEN)
         ink -= _length(stroke)
-    return canvas.picture()
+    return canvas.image()
 
 
 def _by_hand(point: Point, wobble: Sequence[float]) -> Point:

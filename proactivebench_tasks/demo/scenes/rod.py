@@ -23,13 +23,13 @@ def scene(case: Case) -> Scene:
     wall = case.look.choice(case.backdrops)
     colours = case.look.sample(case.paints, 3)
     thing_x = WIDTH / 2 + case.look.uniform(-10, 10)
-    pictures = {}
+    images = {}
     for offset in range(-((count - 1) // 2), count // 2 + 1):
         number = (first + offset) % count
         blocks_x = thing_x + STEPS[count] * offset
-        pictures[f"{case.folder}-s{number}.png"] = _draw(case, wall, colours, thing_x, blocks_x)
+        images[f"{case.folder}-s{number}.png"] = _draw(case, wall, colours, thing_x, blocks_x)
     return case.scene(
-        pictures,
+        images,
         QUESTIONS,
         SUGGESTIONS,
         image_template=f"{case.folder}-s{{image}}.png",
@@ -51,7 +51,7 @@ def _draw(
         top = 46 - (0, 8, 3)[i]
         _block(canvas, left, top, width, 124 - top, colour)
         left += width
-    return canvas.picture()
+    return canvas.image()
 
 
 def _block(

@@ -29,14 +29,14 @@ def scene(case: Case, *, strong: bool = True) -> Scene:
     thing_x = WIDTH / 2 + case.look.uniform(-14, 14)
     start = thing_x + (0 if strong else 54)
     heading = case.look.choice((-1, 1))
-    pictures = {}
+    images = {}
     for frame in range(count):
         canvas = _street(wall)
         canvas.thing(case.drawing, thing_x, 84, HALF)
         PASSERS[passer](canvas, start + heading * pace * (frame - first), heading, paint)
-        pictures[f"{case.folder}/{frame:04d}.png"] = canvas.picture()
+        images[f"{case.folder}/{frame:04d}.png"] = canvas.image()
     return case.scene(
-        pictures,
+        images,
         QUESTIONS,
         ("Rewind the video.", f"Wait for the {passer} to go past."),
         image_template=f"{case.folder}/{{image}}.png",
