@@ -1,10 +1,11 @@
 """Config: every ``PROACTIVEBENCH_*`` environment variable, read and checked in this one place.
 
-    config.get().window          # checked when it is first asked for, at the start of a run
+    config.get().window
     config.cache_dir()
 
-``proactivebench info`` shows the values, and the table in ``docs/configuration.md`` is made from
-the fields below.
+``get`` checks all variables at once, whichever is asked for, so that a run with a bad value ends
+before it has done anything. To add a variable, add a field to ``Config``: ``proactivebench info``
+shows it, and ``docs/make_configuration.py`` writes it into the documentation's table.
 """
 
 from __future__ import annotations
@@ -14,13 +15,21 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import platformdirs
 from loguru import logger
-from pydantic import BeforeValidator, Field, JsonValue, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    SecretStr,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -37,19 +46,19 @@ OFFICIAL_JUDGE = "Qwen/Qwen3-8B"
 
 
 class JudgeKind(str, Enum):
-    """The judges there are."""
+    """The kinds of judge."""
 
     OPENAI = "openai"  # any server that speaks the OpenAI chat protocol
     HF = "hf"  # transformers, in this process
     LEXICAL = "lexical"  # no model: stems and synonyms, comparable to nothing
-    LATER = "later"  # none now: `proactivebench judge RESULTS_DIR` when one is at hand
+    LATER = "later"  # no judge in the run; `proactivebench judge RESULTS_DIR` judges afterwards
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A number of things, or a share of them."""
+    """How many of some things are allowed: a number of them, or a share of all."""
 
-    value: float
+    value: float  # the number, or the share in percent
     is_share: bool = False
 
     @classmethod
@@ -62,33 +71,57 @@ class Limit:
         return cls(value, is_share=text.endswith("%"))
 
     def of(self, count: int) -> float:
-        """How many of ``count`` things the limit allows."""
+        """How many things are allowed if there are ``count`` in all."""
         return self.value / 100 * count if self.is_share else self.value
 
     def __str__(self) -> str:
         return f"{self.value:g}{'%' if self.is_share else ''}"
 
 
+def _home_expanded(path: Path) -> Path:
+    """The path with ``~`` replaced; ``ValueError`` if there is no such user."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+
+
+Folder = Annotated[Path, AfterValidator(_home_expanded)]
+
+
 def _variable(default: Any, what: str, expected: str, shown: str = "", **limits: Any) -> Any:
-    """A field: what the variable is for, which values it takes, how its default reads."""
+    """A field of ``Config``.
+
+    ``what`` says what the variable is for, ``expected`` which values it takes, to follow
+    "expected" in a message, and ``shown`` how documentation shows the default if not as it is.
+    """
     extra: dict[str, JsonValue] = {"expected": expected, "shown": shown}
     return Field(default, description=what, json_schema_extra=extra, **limits)
 
 
+def _name(field: str) -> str:
+    """The variable that sets a field of ``Config``."""
+    return f"{PREFIX}{field.upper()}"
+
+
 class Config(BaseSettings):
-    """What the environment says, over these defaults. An empty variable counts as not set."""
+    """The variables, as the environment sets them. An empty variable counts as not set."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="ignore"
+        alias_generator=AliasGenerator(validation_alias=_name),
+        case_sensitive=True,  # `proactivebench_window` is another variable, on most systems
+        env_ignore_empty=True,
+        frozen=True,
+        extra="ignore",
     )
 
-    cache: Path | None = _variable(
+    cache: Folder | None = _variable(
         None,
         "folder for all that can be fetched or made again",
         "a folder",
         shown="the user's cache folder",
     )
-    data_dir: Path | None = _variable(
+    data_dir: Folder | None = _variable(
         None,
         "folder of the official data: `*_preprocessed.jsonl`, archives or extracted images",
         "a folder",
@@ -99,7 +132,7 @@ class Config(BaseSettings):
     )
     frames_gb: float = _variable(
         5.0,
-        "gigabytes of images kept that were read from the hub",
+        "gigabytes that images read from the hub may take in the cache folder",
         "a number of gigabytes, 0 or more",
         ge=0,
         allow_inf_nan=False,
@@ -120,7 +153,7 @@ class Config(BaseSettings):
     slow_call: float = _variable(
         600.0,
         "seconds that a call of the model may take before the log says which samples are in it",
-        "a number of seconds, above 0",
+        "a number of seconds above 0, at most 1,000,000",
         gt=0,
         le=1_000_000,
     )
@@ -136,7 +169,9 @@ class Config(BaseSettings):
         shown="the task's `judge`",
     )
     judge_model: str = _variable(
-        OFFICIAL_JUDGE, "openai, hf: the published judge, or another", "a model's name"
+        OFFICIAL_JUDGE,
+        "openai, hf: the model that judges; the published evaluation's is the default",
+        "a model's name",
     )
     judge_url: str = _variable(
         "",
@@ -181,24 +216,19 @@ class Config(BaseSettings):
 
     @property
     def cache_folder(self) -> Path:
-        """It may not exist yet."""
-        if self.cache is not None:
-            return self.cache.expanduser()
-        return platformdirs.user_cache_path("proactivebench", appauthor=False)
-
-    @property
-    def data_folder(self) -> Path | None:
-        """What ``PROACTIVEBENCH_DATA_DIR`` names; it may not be a folder, nor be there."""
-        return self.data_dir.expanduser() if self.data_dir is not None else None
+        """The folder for all that can be fetched or made again. It may not exist yet."""
+        return self.cache or platformdirs.user_cache_path("proactivebench", appauthor=False)
 
 
 def get() -> Config:
     """The configuration as the environment is now.
 
-    Raises ``ConfigError`` that names each variable at fault, its value, and what is expected. A
-    variable with our prefix that is not known is warned of.
+    Raises ``ConfigError``, which names each variable at fault, its value, and what is expected. A
+    variable that has our prefix and is none of ours, such as a misspelt one, is warned of once.
     """
-    ours = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    ours = {name: value for name, value in os.environ.items() if name.upper().startswith(PREFIX)}
+    for name in ours.keys() - variables().keys():
+        _warn_of_unknown(name)
     return _read(tuple(sorted(ours.items())))
 
 
@@ -208,8 +238,8 @@ def cache_dir() -> Path:
 
 
 def variables() -> Mapping[str, FieldInfo]:
-    """Every variable by its name, in the order of ``Config``."""
-    return {f"{PREFIX}{name.upper()}": field for name, field in Config.model_fields.items()}
+    """The field of every variable by the variable's name, in the order of ``Config``."""
+    return {_name(name): field for name, field in Config.model_fields.items()}
 
 
 def default_of(field: FieldInfo) -> str:
@@ -223,7 +253,7 @@ def default_of(field: FieldInfo) -> str:
 
 
 def documentation() -> str:
-    """The table of all variables, in Markdown."""
+    """A table of all variables, in Markdown: name, default, and what the variable is for."""
     lines = ["| variable | default | what it is |", "|---|---|---|"]
     for name, field in variables().items():
         lines.append(f"| `{name}` | {default_of(field)} | {field.description} |")
@@ -231,26 +261,25 @@ def documentation() -> str:
 
 
 def values() -> Mapping[str, str]:
-    """The variables that are set, with their values; a key is not shown."""
-    secret = {name for name, field in variables().items() if field.annotation is SecretStr}
-    return {
-        name: "***" if name in secret or "@" in os.environ[name] else os.environ[name]
-        for name in variables()
-        if os.environ.get(name)
-    }
+    """The variables that are set, with their values as they may be shown to anyone."""
+    return {name: _shown(name, os.environ[name]) for name in variables() if os.environ.get(name)}
+
+
+@cache
+def _warn_of_unknown(name: str) -> None:
+    known = {each.removeprefix(PREFIX): each for each in variables()}  # all begin alike
+    near = difflib.get_close_matches(name.upper().removeprefix(PREFIX), known, n=1)
+    hint = f"did you mean {known[near[0]]}? " if near else ""
+    logger.warning(
+        f"{name} is no variable of this package and changes nothing: {hint}"
+        "`proactivebench info` lists them all"
+    )
 
 
 @lru_cache(maxsize=8)
 def _read(ours: tuple[tuple[str, str], ...]) -> Config:
-    known = variables()
-    for name, _ in ours:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            logger.warning(
-                f"{name} is no variable of this package and changes nothing: {hint}"
-                "`proactivebench info` lists them all"
-            )
+    """The configuration. ``ours`` is the part of the environment that it is read from, so that
+    another environment gives another configuration."""
     try:
         return Config()
     except ValidationError as error:
@@ -258,11 +287,22 @@ def _read(ours: tuple[tuple[str, str], ...]) -> Config:
 
 
 def _fault(error: Any) -> str:
-    name = f"{PREFIX}{str(error['loc'][0]).upper()}"
-    return f"{name} is {error['input']!r:.80}; expected {_extra(variables()[name], 'expected')}"
+    """What is wrong with a variable, of one of pydantic's errors."""
+    name, value = str(error["loc"][0]), str(error["input"])
+    expected = _extra(variables()[name], "expected")
+    return f"{name} is {_shown(name, value)!r:.80}; expected {expected}"
+
+
+def _shown(name: str, value: str) -> str:
+    """A variable's value; ``***`` if it is a key, or looks like an address that has a password or a
+    key in it (``http://me:password@host``, ``http://host?key=...``)."""
+    is_key = variables()[name].annotation is SecretStr
+    has_secret = "@" in value or ("?" in value and "=" in value)
+    return "***" if is_key or has_secret else value
 
 
 def _extra(field: FieldInfo, key: str) -> str:
+    """What ``_variable`` was told: ``expected`` or ``shown``."""
     extra = field.json_schema_extra
     assert isinstance(extra, dict)
     return str(extra[key])

@@ -1,8 +1,9 @@
-"""Files: jsonl with line numbers, writes that are whole or not at all, sizes in words."""
+"""Files: jsonl with line numbers, writes that are whole or not at all, hashes and sizes as text."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import threading
@@ -47,10 +48,11 @@ def read_jsonl(
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A draft beside ``path``, to be written in the block; at its end it takes the path's place.
+    """The path of a draft, for the ``with`` block to write; the draft becomes ``path`` at its end.
 
-    So whoever reads ``path``, in whatever process, sees the old content or the new, never a part.
-    The folder is made if need be. When the block raises, the draft is deleted.
+    Whoever reads ``path``, in any process, sees the old content or the new one, never a part of it.
+    The folder is made if need be. When the block raises, ``path`` stays as it was and the draft is
+    deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
@@ -62,8 +64,13 @@ def written_whole(path: Path) -> Iterator[Path]:
         raise
 
 
+def digest(*texts: str) -> str:
+    """The SHA-256 of some texts, in hexadecimal: a name for a file that is made from them."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
 def format_size(count: float) -> str:
-    """A number of bytes in words: ``1.23 GB``, ``4.5 MB``, ``6.7 kB``, ``89 bytes``."""
+    """A number of bytes as text: ``1.23 GB``, ``4.5 MB``, ``6.7 kB``, ``89 bytes``."""
     for unit, bytes_each, digits in (("GB", 1e9, 2), ("MB", 1e6, 1), ("kB", 1e3, 1)):
         if count >= bytes_each:
             return f"{count / bytes_each:,.{digits}f} {unit}"

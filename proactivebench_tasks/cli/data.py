@@ -32,7 +32,7 @@ DataDir = Annotated[
 
 def download(datasets: Datasets = "all", data_dir: DataDir = None) -> None:
     """Fetch rows and archives of some datasets. Resumable; run it again after any failure."""
-    named = config.get().data_folder
+    named = config.get().data_dir
     folder = data_dir or named or downloads()
     needed = downloading.download(Hub(), _datasets(datasets), folder, published.load())
     for file in needed:

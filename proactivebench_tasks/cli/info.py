@@ -1,6 +1,6 @@
 """Command ``proactivebench info``: where everything is, how large, what is missing, how to get it.
 
-Nothing is asked from the hub.
+Only this machine is looked at; no request is made to the hub.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import typer
 from huggingface_hub import constants
 
 from proactivebench_tasks import config
+from proactivebench_tasks.data import image_cache, prepared, zip_index
 from proactivebench_tasks.data.hub import LICENCE
+from proactivebench_tasks.data.hub_store import downloads
 from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.errors import DataError, ProtocolError
 from proactivebench_tasks.files import format_size
@@ -32,7 +34,8 @@ def info() -> None:
 
 
 def describe() -> Iterator[str]:
-    """The lines of the report."""
+    """The lines of the report. ``ConfigError`` instead of any line if a variable is at fault."""
+    config.get()
     yield from _section("versions", _versions())
     yield from _section("protocol", _protocol())
     yield from _section(f"data ({LICENCE}, no commercial use)", _data())
@@ -64,7 +67,7 @@ def _protocol() -> Iterator[str]:
 
 
 def _data() -> Iterator[str]:
-    named = config.get().data_folder
+    named = config.get().data_dir
     try:
         store = Suite.OFFICIAL.store
     except DataError as error:
@@ -91,8 +94,13 @@ def _data() -> Iterator[str]:
 
 
 def _caches() -> Iterator[str]:
-    for name in ("directories", "frames", "rows", "data"):
-        folder = config.cache_dir() / name
+    caches = {
+        "zip indexes": zip_index.folder(),
+        "images": image_cache.folder(),
+        "prepared rows": prepared.folder(),
+        "downloads": downloads(),
+    }
+    for name, folder in caches.items():
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         yield f"{name:<22}{folder} ({format_size(size)})"
     yield f"{'Hugging Face':<22}{constants.HF_HUB_CACHE}"

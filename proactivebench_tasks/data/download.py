@@ -1,8 +1,9 @@
-"""Download: the archives that some datasets need, fetched into a folder, resumable.
+"""Download: the rows and archives that some datasets need, fetched into a folder.
 
-An archive is fetched in pieces, several at a time, and written in order to a file ``*.part``: what
-is there is right as far as it goes. huggingface_hub's own download starts a file anew after it was
-interrupted, which with archives of tens of gigabytes may never end.
+An archive is fetched in pieces, several at a time, which are written in their order to a file
+``*.part``. So an interrupted download leaves the archive's beginning, and the next one goes on
+behind it. huggingface_hub's own download starts a file anew after it was interrupted, which with
+archives of tens of gigabytes may never end.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ from proactivebench_tasks.data import rows
 from proactivebench_tasks.data.hub import Hub, HubFile
 from proactivebench_tasks.data.hub_store import HubStore
 from proactivebench_tasks.data.zip_index import normal
-from proactivebench_tasks.environments import reachable
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.files import format_size
+from proactivebench_tasks.files import format_size, written_whole
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset
 
 PIECE = 16 * 2**20  # bytes of one request
-AT_ONCE = 8  # requests; with the piece's size this bounds the memory
+AT_ONCE = 8  # requests; times the size of a piece, this is the memory that a download takes
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A file to be at ``target``."""
+    """A file of the hub that is to be on disk, at ``target``."""
 
     file: HubFile
     target: Path
 
     @property
     def part(self) -> Path:
-        """What is there of it so far. Another version of the archive has another name."""
+        """The file's beginning, as far as it was fetched. Its name tells the file's version, so
+        that two versions are not mixed."""
         return self.target.with_name(f"{self.target.name}.{self.file.etag[:8]}.part")
 
     @property
@@ -58,8 +59,9 @@ def download(
 ) -> list[HubFile]:
     """Fetch rows and archives of some datasets into ``folder``; returns the archives they need.
 
-    Run again after any failure, it goes on where it stopped. One at a time works on a folder, the
-    others wait. Raises ``DataError``, before anything large is fetched if the disk is too small.
+    After a failure, the next download into the folder goes on where this one stopped. While one
+    process works on a folder, others that want to wait for it. Raises ``DataError``, before any
+    archive is fetched if the disk has too little room.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +73,8 @@ def download(
             lock.acquire()
         try:
             for dataset in datasets:
-                shutil.copyfile(hub.rows(dataset.jsonl), folder / dataset.jsonl)
+                with written_whole(folder / dataset.jsonl) as draft:
+                    shutil.copyfile(hub.rows(dataset.jsonl), draft)
             needed = archives(hub, datasets, protocol)
             wanted = [Wanted(file, _inside(folder, file.path)) for file in needed]
             _fetch_all(hub, [each for each in wanted if each.left], folder)
@@ -86,12 +89,14 @@ def download(
 
 
 def archives(hub: Hub, datasets: Sequence[Dataset], protocol: Protocol) -> list[HubFile]:
-    """The archives that hold at least one image of these datasets' samples."""
-    paths: set[str] = set()
-    for dataset in datasets:
-        for row in rows.read(hub.rows(dataset.jsonl), dataset):
-            if rows.is_evaluated(protocol, row):
-                paths |= set(map(normal, reachable.image_paths(row.sample)))
+    """The archives that hold at least one image of the samples that are evaluated."""
+    samples = (
+        row.sample
+        for dataset in datasets
+        for row in rows.read(hub.rows(dataset.jsonl), dataset)
+        if rows.is_evaluated(protocol, row)
+    )
+    paths = set(map(normal, rows.image_paths(samples)))
     held = {
         file: {member.path for member in archive.index.among(paths)}
         for file, archive in zip(hub.listing.archives, HubStore(hub).archives.all, strict=True)
@@ -105,6 +110,7 @@ def archives(hub: Hub, datasets: Sequence[Dataset], protocol: Protocol) -> list[
 
 
 def _fetch_all(hub: Hub, wanted: Sequence[Wanted], folder: Path) -> None:
+    """Fetch these files one after the other; ``DataError`` if ``folder`` has no room for them."""
     need, free = sum(each.left for each in wanted), shutil.disk_usage(folder).free
     if need > free:
         sizes = ", ".join(f"{each.file.path} {format_size(each.left)}" for each in wanted)
@@ -123,6 +129,7 @@ def _fetch_all(hub: Hub, wanted: Sequence[Wanted], folder: Path) -> None:
 
 
 def _fetch(hub: Hub, wanted: Wanted, bar: tqdm[None], pool: ThreadPoolExecutor) -> None:
+    """Fetch what is lacking of a file, check the whole of it, and move it to its place."""
     file, part = wanted.file, wanted.part
     wanted.target.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
@@ -134,9 +141,8 @@ def _fetch(hub: Hub, wanted: Wanted, bar: tqdm[None], pool: ThreadPoolExecutor) 
             out.write(block)
             digest.update(block)
             bar.update(len(block))
-    if (size := part.stat().st_size) != file.size or digest.hexdigest() != (
-        file.sha256 or digest.hexdigest()
-    ):
+    size = part.stat().st_size
+    if size != file.size or file.sha256 not in (None, digest.hexdigest()):
         part.unlink()
         raise DataError(
             f"{wanted.target} came out wrong: {size:,} bytes, SHA-256 {digest.hexdigest()}; "
@@ -147,7 +153,8 @@ def _fetch(hub: Hub, wanted: Wanted, bar: tqdm[None], pool: ThreadPoolExecutor) 
 
 
 def _pieces(hub: Hub, file: HubFile, start: int, pool: ThreadPoolExecutor) -> Iterator[bytes]:
-    """The file's bytes from ``start`` on, in order, a bounded number of requests ahead."""
+    """The file's bytes from ``start`` on, in their order. Up to ``AT_ONCE`` pieces are requested
+    before they are wanted."""
     coming: deque[Future[bytes]] = deque()
     for begin in range(start, file.size, PIECE):
         coming.append(pool.submit(hub.bytes_at, file, begin, min(begin + PIECE, file.size)))
@@ -158,6 +165,7 @@ def _pieces(hub: Hub, file: HubFile, start: int, pool: ThreadPoolExecutor) -> It
 
 
 def _inside(folder: Path, name: str) -> Path:
+    """The path of a file of this name in ``folder``; ``DataError`` if it would lie elsewhere."""
     target = folder / name
     if not target.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"the hub names a file {name!r}, which would be written outside {folder}")

@@ -1,14 +1,15 @@
-"""Hub: the official data set on the Hugging Face hub, and what may go wrong in asking for it.
+"""Hub: the client for the official data set on the Hugging Face hub, and its errors.
 
-All of a process reads one commit. Without an answer from the hub it is the one last seen.
+A process reads everything from one commit, the newest one when it first asks. When the hub does not
+answer, the commit that was seen last is used, whose list of files is kept in the cache folder.
 """
 
 from __future__ import annotations
 
-import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import IO
@@ -18,7 +19,14 @@ from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import RepoFile
 from loguru import logger
-from tenacity import retry, retry_if_exception, stop_after_attempt, wait_exponential
+from pydantic import TypeAdapter
+from tenacity import (
+    retry,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_exponential,
+)
 
 from proactivebench_tasks.config import cache_dir
 from proactivebench_tasks.errors import DataError
@@ -35,71 +43,87 @@ _FAILURES: tuple[type[BaseException], ...] = (OSError, *HfHubHTTPError.__bases__
 
 @dataclass(frozen=True)
 class HubFile:
-    """A file of the hub's test folder. ``etag``: SHA-256 of a large file, git's hash of others."""
+    """A file of the hub's test folder. ``size`` is in bytes."""
 
     path: str  # below the test folder
     size: int
-    etag: str
+    etag: str  # changes with the content: the SHA-256 of a large file, git's hash of a small one
 
     @property
     def sha256(self) -> str | None:
+        """The SHA-256 of the content, ``None`` for a small file, of which the hub does not tell."""
         return self.etag if len(self.etag) == 64 else None
 
 
 @dataclass(frozen=True)
 class HubListing:
-    """The files of the test folder at a commit."""
+    """The files of the hub's test folder at one commit, in the order of their paths."""
 
     commit: str
     files: tuple[HubFile, ...]
 
     @property
     def archives(self) -> tuple[HubFile, ...]:
+        """The zip archives among the files."""
         return tuple(file for file in self.files if file.path.endswith(".zip"))
 
     @classmethod
     def saved(cls) -> HubListing | None:
-        """The one last seen."""
+        """The listing that the cache folder holds; ``None`` if there is none, or it is damaged."""
         try:
-            value = json.loads(_saved_listing().read_text(encoding="utf-8"))
-            return cls(value["commit"], tuple(HubFile(**file) for file in value["files"]))
-        except (OSError, ValueError, TypeError, KeyError):
+            return _AS_JSON.validate_json(_saved_listing().read_bytes())
+        except (OSError, ValueError):
             return None
 
     def save(self) -> None:
+        """Keep this listing in the cache folder, in place of an older one."""
         with written_whole(_saved_listing()) as draft:
-            draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
+            draft.write_bytes(_AS_JSON.dump_json(self))
+
+
+_AS_JSON = TypeAdapter(HubListing)
 
 
 def _saved_listing() -> Path:
     return cache_dir() / "hub.json"
 
 
-def _may_pass(error: BaseException | None) -> bool:
-    """Whether asking again may help: the hub is overloaded or out of order."""
+def _status(error: BaseException | None) -> int | None:
+    """The HTTP status in an error, or else in its cause; ``None`` if neither has one."""
     while error is not None:
         status = getattr(getattr(error, "response", None), "status_code", None)
         if status is not None:
-            return status in (408, 429) or status >= 500
+            return int(status)
         error = error.__cause__
-    return False
+    return None
 
 
-#: For calls that huggingface_hub does not repeat by itself, as it does range requests.
+def _may_pass(error: BaseException) -> bool:
+    """Whether asking again may help, because the hub is overloaded or out of order."""
+    status = _status(error)
+    return status is not None and (status in (408, 429) or status >= 500)
+
+
+#: Repeats a call that fails for a reason that may pass. Some versions of huggingface_hub repeat
+#: these calls by themselves, for about 23 seconds; what has taken that long is not repeated here.
 _patient = retry(
     retry=retry_if_exception(_may_pass),
-    stop=stop_after_attempt(5),
+    stop=stop_after_attempt(5) | stop_after_delay(20),
     wait=wait_exponential(max=8),
     reraise=True,
 )
 
 
 class Hub:
-    """The client. Its errors are ``DataError``s that say what to do."""
+    """The client. Whatever cannot be had raises ``DataError``, which says what to do."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connected: huggingface_hub.HfFileSystem | None = None
 
     @cached_property
     def listing(self) -> HubListing:
-        """The files of the present commit; of the last one seen, if the hub does not answer."""
+        """The files of the newest commit; of the commit seen last, if the hub does not answer."""
         saved = HubListing.saved()
         try:
             with hub_errors("the list of files"):
@@ -118,7 +142,7 @@ class Hub:
         return listing
 
     def rows(self, name: str) -> Path:
-        """A small file of the test folder, in the Hugging Face cache."""
+        """The jsonl of this name in the test folder, downloaded into the Hugging Face cache."""
         if not offline():
             revision = self.listing.commit
         else:  # a cache that was filled by other means has no listing; its "main" will do
@@ -127,33 +151,43 @@ class Hub:
             return Path(self._download(name, revision))
 
     def open(self, file: HubFile) -> IO[bytes]:
-        """A file to seek and read in; each read is a request."""
+        """A file on the hub to seek and read in. Each read is a request to the hub.
+
+        To be used inside ``hub_errors``: opening and reading raise what huggingface_hub raises.
+        """
         return self._system.open(  # type: ignore[no-any-return]
             f"{self._root}/{file.path}", "rb", size=file.size, cache_type="none"
         )
 
     def bytes_at(self, file: HubFile, start: int, end: int) -> bytes:
-        """The bytes of a file from ``start`` up to ``end``, or its end, in one request."""
+        """The bytes of a file from ``start`` up to ``end``, or up to its end, in one request."""
         with (
             hub_errors(f"bytes {start:,} to {end:,} of {FOLDER}/{file.path}"),
-            self.open(file) as it,
+            self.open(file) as stream,
         ):
-            it.seek(start)
-            block = it.read(end - start)
+            stream.seek(start)
+            block = stream.read(end - start)
             if len(block) != max(0, min(end, file.size) - start):
                 raise OSError(
                     f"{len(block):,} bytes came. Is there a proxy that drops range requests?"
                 )
             return block
 
-    @cached_property
+    @property
     def _system(self) -> huggingface_hub.HfFileSystem:
-        system = huggingface_hub.HfFileSystem(skip_instance_cache=True)
-        _patient(system.resolve_path)(self._root)  # which the file system remembers
-        return system
+        """The hub as a file system, which knows the commit and the test folder's files already: it
+        would ask for them when the first file is read, and not repeat what fails."""
+        if self._connected is None:
+            with self._lock:  # of the threads that read at once, one asks for all
+                if self._connected is None:
+                    system = huggingface_hub.HfFileSystem(skip_instance_cache=True)
+                    _patient(system.ls)(self._root)
+                    self._connected = system
+        return self._connected
 
     @property
     def _root(self) -> str:
+        """The test folder's address in the file system."""
         return f"datasets/{REPO}@{self.listing.commit}/{FOLDER}"
 
     @_patient
@@ -185,13 +219,16 @@ class Hub:
 
 
 def offline() -> bool:
-    """Whether ``HF_HUB_OFFLINE`` forbids to ask the hub."""
+    """Whether ``HF_HUB_OFFLINE`` forbids asking the hub."""
     return bool(constants.HF_HUB_OFFLINE)
 
 
 @contextmanager
 def hub_errors(what: str) -> Iterator[None]:
-    """Turns what the hub's client raises into a ``DataError`` that says what to do."""
+    """Turns an error of the hub's client into a ``DataError`` that says what to do.
+
+    ``what`` names the thing that could not be had: "cannot get WHAT of REPO from the hub".
+    """
     try:
         yield
     except _FAILURES as error:
@@ -199,27 +236,23 @@ def hub_errors(what: str) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
+    """Why the hub's client failed, and what to do about it, in sentences."""
     elsewhere = (
         "Where there is network, run `proactivebench download --data-dir DIR`; then set "
         "PROACTIVEBENCH_DATA_DIR=DIR here"
     )
     if offline():
         return f"HF_HUB_OFFLINE is set, and it is not in the cache. {elsewhere}."
-    cause: BaseException | None = error
-    while cause is not None:
-        status = getattr(getattr(cause, "response", None), "status_code", None)
-        if status in (401, 403):
-            return (
-                f"it answers {status}. Log in with `hf auth login`, and accept the conditions on "
-                f"{constants.ENDPOINT}/datasets/{REPO} if there are any."
-            )
-        if status == 429:
-            return (
-                "too many requests (429). Log in with `hf auth login` to be allowed more, or run "
-                "`proactivebench download`, which needs few."
-            )
-        if status is not None:
-            break
-        cause = cause.__cause__
-    said = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {said.rstrip('.')}. Try again, or elsewhere: {elsewhere}."
+    status = _status(error)
+    if status in (401, 403):
+        return (
+            f"it answers {status}. Log in with `hf auth login`, and accept the conditions on "
+            f"{constants.ENDPOINT}/datasets/{REPO} if there are any."
+        )
+    if status == 429:
+        return (
+            "too many requests (429). Log in with `hf auth login` to be allowed more, or run "
+            "`proactivebench download`, which needs few."
+        )
+    first_line = next(iter(str(error).strip().splitlines()), "").rstrip(".")
+    return f"{type(error).__name__}: {first_line}. Try again, or elsewhere: {elsewhere}."

@@ -1,7 +1,8 @@
 """HubStore: rows and images from the hub, without downloading its archives.
 
-Of an archive only the index and single images are read; both stay in the cache folder. What is on
-this disk already, by ``proactivebench download`` or in the Hugging Face cache, is read there.
+Of an archive only the list of its members and single images are read; the cache folder keeps both.
+What is on this disk already, because of ``proactivebench download`` or in the Hugging Face cache,
+is read from there.
 """
 
 from __future__ import annotations
@@ -36,9 +37,6 @@ from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.files import format_size
 from proactivebench_tasks.protocol.samples import Dataset
 
-#: Share of an archive beyond which reading it image by image is the wrong way to do it.
-NETWORK_SHARE = 0.05
-
 _INDEXES_AT_ONCE = 8
 
 
@@ -48,22 +46,22 @@ def downloads() -> Path:
 
 
 class HubArchive(ZipArchive):
-    """An archive on the hub."""
+    """An archive on the hub. Its images are kept in ``images``."""
 
-    advice = "If that happens again, `proactivebench download` and read it from disk"
+    advice = "If that happens again, run `proactivebench download`, and it is read from disk"
 
     def __init__(self, hub: Hub, file: HubFile, images: ImageCache) -> None:
         super().__init__(f"hub:{REPO}/{FOLDER}/{file.path}", file.etag, file.size)
         self.file = file
         self._hub = hub
         self._images = images
-        self._fetched = 0
+        self._fetched = 0  # bytes of this archive's images that this process has read
         self._warned = False
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         with (
-            hub_errors(f"the directory of {FOLDER}/{self.file.path}"),
+            hub_errors(f"the index of {FOLDER}/{self.file.path}"),
             self._hub.open(self.file) as stream,
         ):
             yield stream
@@ -81,18 +79,18 @@ class HubArchive(ZipArchive):
     def _fetch(self, member: Member) -> bytes:
         content = super().content(member)
         self._fetched += member.packed
-        if self._fetched > NETWORK_SHARE * self.size and not self._warned:
+        so_far = NetworkRead(self.name, self._fetched, self.size)
+        if so_far.is_much and not self._warned:
             self._warned = True
             logger.warning(
-                f"this run has read {format_size(self._fetched)} of the {format_size(self.size)} "
-                f"of {self} image by image, and goes on. Without --limit it is faster to run "
+                f"this run has read {so_far}, and goes on. Without --limit it is faster to run "
                 "`proactivebench download --datasets ...` once, before"
             )
         return content
 
 
 class HubStore(Store):
-    """The hub's test folder."""
+    """The hub's test folder, and what of it is on this disk."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -105,6 +103,8 @@ class HubStore(Store):
 
     @cached_property
     def folders(self) -> tuple[LocalStore, ...]:
+        """The folder of downloads, and the test folder in the Hugging Face cache if rows of any
+        dataset are there: whoever fetched the data with ``hf download`` has the archives, too."""
         saved = HubListing.saved()
         revision = saved.commit if saved else None
         folders = [downloads()]
@@ -131,12 +131,12 @@ class HubStore(Store):
     def archives(self) -> ZipArchives:
         """The hub's archives, their indexes read."""
         if self._archives is None:
-            with self._lock:  # decoding threads ask at once; one of them reads the indexes
+            with self._lock:  # of the threads that decode images, one reads the indexes for all
                 if self._archives is None:
-                    self._archives = self._prepared()
+                    self._archives = self._indexed()
         return self._archives
 
-    def _prepared(self) -> ZipArchives:
+    def _indexed(self) -> ZipArchives:
         files = self._hub.listing.archives
         archives = ZipArchives([HubArchive(self._hub, file, self._images) for file in files])
         archives.prepare(at_once=_INDEXES_AT_ONCE)
@@ -157,10 +157,9 @@ class HubStore(Store):
         return here or self.archives.find(image_path) is not None
 
     def missing(self, image_path: str) -> str:
-        names = ", ".join(archive.name for archive in self.archives.all) or "none"
         return (
-            f"image {image_path} is in none of the hub's archives ({names}). If they were changed, "
-            "`proactivebench info` tells which commit is used and where its files are"
+            f"image {image_path} is in none of the hub's archives ({self.archives.names}). If they "
+            "were changed, `proactivebench info` tells which commit is used and where its files are"
         )
 
     def network_reads(self, image_paths: Collection[str]) -> list[NetworkRead]:
@@ -179,6 +178,6 @@ class HubStore(Store):
             raise DataError(
                 "nothing was downloaded, so all images would be read from the hub. Run "
                 "`proactivebench download` before, or name a folder with --data-dir or "
-                f"{config.DATA_DIR}; or add --quick, which only looks for the images' names"
+                f"{config.DATA_DIR}; or add --quick, which only sees whether the images are there"
             )
         return LocalStore(downloads())

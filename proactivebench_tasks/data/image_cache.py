@@ -1,12 +1,11 @@
-"""ImageCache: images read over the network, kept on disk up to a bounded size.
+"""ImageCache: the files of images that were read over the network, kept on disk.
 
-When there are too many, those that were not read for the longest time are deleted. Any number of
-threads and processes may use the folder at once.
+When they take more room than is allowed, those that were not read for the longest time are deleted.
+Any number of threads and processes may use the folder at once.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,32 +14,41 @@ from pathlib import Path
 from filelock import FileLock
 
 from proactivebench_tasks import config
-from proactivebench_tasks.files import written_whole
+from proactivebench_tasks.files import digest, written_whole
 
-_KEPT = 0.9  # share of the limit that is left after clearing up
-_UNCHECKED = 0.05  # share of it that a process adds before it looks at the folder again
+_KEPT = 0.9  # share of the limit that is still in use after the oldest files were deleted
+_UNCHECKED = 0.05  # share of the limit that a process adds before it measures the folder again
+
+
+def folder() -> Path:
+    """Where all images are kept."""
+    return config.cache_dir() / "frames"
 
 
 class ImageCache:
-    """A bounded folder of byte strings. ``limit`` is in bytes."""
+    """A folder of byte strings that holds ``limit`` bytes at most, give or take what each process
+    adds between two measurements of the folder."""
 
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder = folder
         self._limit = limit
-        self._unchecked = limit  # bytes added since the folder was looked through; many at first
+        # Bytes added since the folder was measured. As many as can be at first, so that the folder
+        # is measured at once: it may be full.
+        self._unchecked = limit
 
     @classmethod
     def configured(cls) -> ImageCache:
-        """The one in the cache folder."""
-        configured = config.get()
-        return cls(configured.cache_folder / "frames", int(configured.frames_gb * 1e9))
+        """The images in the cache folder, with the limit that ``PROACTIVEBENCH_FRAMES_GB`` sets."""
+        return cls(folder(), int(config.get().frames_gb * 1e9))
 
     def get(self, key: str, intact: Callable[[bytes], bool], fetch: Callable[[], bytes]) -> bytes:
-        """What is kept under ``key`` if it is intact, else what ``fetch`` returns, kept from then.
+        """The content that is kept under ``key``, or else what ``fetch`` returns, which is kept.
 
-        Whoever asks for the same key meanwhile waits: an image is fetched once.
+        ``intact`` tells whether what is kept is still the right content. Whoever asks for the same
+        key while it is being fetched waits, so that it is fetched once. What ``fetch`` raises is
+        passed on. A folder that cannot be written only means that nothing is kept.
         """
-        name = hashlib.sha256(key.encode()).hexdigest()[:32]
+        name = digest(key)[:32]
         file = self._folder / name[:2] / name
         if (content := self._read(file, intact)) is not None:
             return content
@@ -48,7 +56,7 @@ class ImageCache:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             lock.acquire()
-        except OSError:  # a folder that cannot be written is no reason not to show the image
+        except OSError:  # the folder cannot be written
             return fetch()
         try:
             if (content := self._read(file, intact)) is not None:
@@ -66,8 +74,8 @@ class ImageCache:
             return None
         if not intact(content):
             return None
-        with suppress(OSError):  # a cache that is shared may be read-only, or just cleared
-            os.utime(file)
+        with suppress(OSError):  # a shared folder may be read-only, and the file just deleted
+            os.utime(file)  # by its time of change it is now the last one to be deleted
         return content
 
     def _keep(self, file: Path, content: bytes) -> None:
@@ -76,7 +84,7 @@ class ImageCache:
         try:
             with written_whole(file) as draft:
                 draft.write_bytes(content)
-        except OSError:  # a full disk is no reason not to show the image
+        except OSError:  # the disk is full, or the folder cannot be written
             return
         self._unchecked += len(content)
         if self._unchecked >= self._limit * _UNCHECKED:
@@ -84,7 +92,7 @@ class ImageCache:
             self._clear_up()
 
     def _clear_up(self) -> None:
-        """Delete the oldest if the folder is over its limit."""
+        """Delete the files that were not read for the longest time if there are too many bytes."""
         files = []
         for file in self._folder.glob("??/*"):
             try:

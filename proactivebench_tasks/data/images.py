@@ -1,4 +1,4 @@
-"""Images: files of a store as decoded pixels."""
+"""Images: an image's file in a store, decoded."""
 
 from __future__ import annotations
 
@@ -12,28 +12,21 @@ from proactivebench_tasks.data.store import Store
 from proactivebench_tasks.environments.environment import Box
 from proactivebench_tasks.errors import DataError
 
-#: Pixels of one image, decoded. A few kilobytes can claim billions of them.
+#: Pixels that one image may have. A file of a few kilobytes can claim to have billions.
 MAX_PIXELS = 64_000_000
 
 
 def load_image(store: Store, image_path: str, crop: Box | None) -> Image.Image:
-    """The image at a path as RGB, cut to ``crop`` (in its pixels; parts outside it are black).
+    """The image at a path, as RGB, cut to ``crop``.
 
-    Raises ``DataError`` with the path when it is missing, truncated, too large or no image.
+    ``crop`` is in pixels of the whole image, and may reach beyond it: the result is black there.
+    Raises ``DataError``, which names the path, when the file is missing, truncated, too large or no
+    image.
     """
-    return decode(read_image(store, image_path), f"image {image_path} in {store}", crop)
-
-
-def read_image(store: Store, image_path: str) -> bytes:
-    """The file of an image, as it stands; ``DataError`` if there is none or it cannot be read."""
     content = store.read(image_path)
     if content is None:
         raise DataError(store.missing(image_path))
-    return content
-
-
-def decode(content: bytes, name: str, crop: Box | None) -> Image.Image:
-    """A file's content as RGB, cut to ``crop``; ``name`` is what messages call it."""
+    name = f"image {image_path} in {store}"
     try:
         with _strict, Image.open(io.BytesIO(content)) as file:
             _limit(file.width, file.height, name)
@@ -49,10 +42,11 @@ def decode(content: bytes, name: str, crop: Box | None) -> Image.Image:
 
 
 class _Strict:
-    """While any thread is in it, Pillow refuses truncated images.
+    """Makes Pillow refuse truncated images while at least one thread is in the ``with`` block.
 
-    lmms-eval switches a global of Pillow so that they are shown, partly black. That stays so for
-    its other tasks; what a model sees here must be what the benchmark has.
+    Importing lmms-eval sets a global of Pillow so that truncated images are shown, partly black.
+    Other tasks may count on this, so the global is put back. Here a model must see what the
+    benchmark has, or nothing.
     """
 
     def __init__(self) -> None:
@@ -78,11 +72,12 @@ class _Strict:
 
 
 _strict = _Strict()
-if hasattr(os, "register_at_fork"):  # another thread may hold the lock at that moment
+if hasattr(os, "register_at_fork"):  # at a fork, another thread may hold the lock for ever
     os.register_at_fork(after_in_child=_strict.reset)
 
 
 def _limit(width: float, height: float, name: str) -> None:
+    """Raise ``DataError`` if this is more than ``MAX_PIXELS``."""
     if width * height > MAX_PIXELS:
         raise DataError(
             f"{name} has {width:,.0f} x {height:,.0f} pixels; {MAX_PIXELS:,} in all are allowed"

@@ -1,8 +1,9 @@
-"""Prepared rows: a dataset's rows as the harness loads them, one jsonl each in the cache folder.
+"""Prepared rows: the rows of a dataset that are evaluated, as a jsonl that the harness loads.
 
 A task's YAML names ``proactivebench_tasks.data.prepared.rod`` (or ``demo_rod``) as its data file.
-Looking that attribute up validates the rows, keeps those that are evaluated, and returns the path
-of the result, which is made once and used again while its inputs are the same.
+Looking this attribute up validates the dataset's rows, writes those that are evaluated to a jsonl
+in the cache folder, and returns its path. The jsonl is used again for as long as the original rows
+and the protocol are the same.
 """
 
 from __future__ import annotations
@@ -10,41 +11,46 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from loguru import logger
 
 from proactivebench_tasks import config
 from proactivebench_tasks.data import rows
-from proactivebench_tasks.data.hub_store import NETWORK_SHARE
 from proactivebench_tasks.data.store import Store
 from proactivebench_tasks.data.suite import Suite
-from proactivebench_tasks.environments import reachable
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.files import format_size, written_whole
+from proactivebench_tasks.files import digest, written_whole
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 #: Raised by one when the prepared rows change shape, so that older ones are not used again.
 _LAYOUT = 2
 
 
-def prepared(suite: Suite, dataset: Dataset) -> Path:
-    """Path of a dataset's prepared rows.
+def folder() -> Path:
+    """Where all prepared rows are kept."""
+    return config.cache_dir() / "rows"
 
-    Columns: the sample's fields, ``dataset``, ``suite``, ``line`` (in the original jsonl) and
-    ``row``, which no other row has, of whatever data folder. Raises ``DataError`` and
-    ``ProtocolError`` before any model is called.
+
+def prepared(suite: Suite, dataset: Dataset) -> Path:
+    """The path of a dataset's prepared rows; the file is made if it is not there.
+
+    Its columns are the sample's fields and where the row is from: ``dataset``, ``suite``, ``line``
+    (of the original jsonl, from 1) and ``row``, a key that two rows share only if they are the same
+    line of a jsonl with the same content.
+
+    Raises ``DataError`` if the rows cannot be had, are not valid, or none is evaluated;
+    ``ProtocolError`` if the official protocol cannot be had. The harness asks for the path before
+    it calls a model, so both come early.
     """
     store, protocol = suite.store, suite.protocol
     path = store.rows(dataset)
     try:
         content = path.read_bytes()
     except OSError:
-        content = b""  # `rows.read` says what is wrong with it
-    inputs = [str(_LAYOUT), protocol.version, hashlib.sha256(content).hexdigest()]
-    digest = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
-    target = config.cache_dir() / "rows" / f"{suite.value}-{dataset.task}-{digest}.jsonl"
+        content = b""  # `rows.read` says what is wrong with the file
+    version = digest(str(_LAYOUT), protocol.version, hashlib.sha256(content).hexdigest())[:16]
+    target = folder() / f"{suite.value}-{dataset.task}-{version}.jsonl"
     if target.is_file():
         return target
 
@@ -57,7 +63,7 @@ def prepared(suite: Suite, dataset: Dataset) -> Path:
             "dataset": dataset.value,
             "suite": suite.value,
             "line": row.line,
-            "row": f"{digest}-{row.line}",
+            "row": f"{version}-{row.line}",
         }
         columns = place | row.sample.model_dump(mode="json")
         lines.append(json.dumps(columns, ensure_ascii=False) + "\n")
@@ -83,22 +89,18 @@ def prepared(suite: Suite, dataset: Dataset) -> Path:
 
 
 def _announce_network_reads(store: Store, dataset: Dataset, samples: Iterable[Sample]) -> None:
-    """Say so if playing all these samples can read much of an archive over the network."""
-    paths: set[str] = set()
-    for sample in samples:
-        with suppress(DataError):  # malformed samples are an error when they are played
-            paths |= reachable.image_paths(sample)
-    for need in store.network_reads(paths):
-        if need.read > NETWORK_SHARE * need.size:
+    """Log it if playing all these samples can read much of an archive over the network."""
+    for need in store.network_reads(rows.image_paths(samples)):
+        if need.is_much:
             logger.info(
-                f"{dataset.task}: a run without --limit can read {format_size(need.read)} of the "
-                f"{format_size(need.size)} of {need.archive} image by image. It is faster to run "
+                f"{dataset.task}: a run without --limit can read {need}. It is faster to run "
                 f"`proactivebench download --datasets {dataset.task}` before"
             )
 
 
 def __getattr__(name: str) -> str:
-    """``rod``, ``vsod``, ... and ``demo_rod``, ...: the prepared rows, for a YAML's data_files."""
+    """The path of a dataset's prepared rows: ``rod``, ``vsod``, ..., and the demo's ``demo_rod``,
+    ``demo_vsod``, .... These are the names that the tasks' YAMLs have in ``data_files``."""
     if name.startswith("_"):
         raise AttributeError(name)
     demo = name.startswith("demo_")

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proactivebench_tasks.environments import parse_sample
+from proactivebench_tasks.environments import parse_sample, reachable
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.files import read_jsonl
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
-_SHOWN = 10  # ids named in a message
+_SHOWN = 10  # ids that a message names
 
 
 @dataclass(frozen=True)
 class Row:
-    """A valid row: its line number from 1, its columns as they stand, and the sample in them."""
+    """A valid row of a jsonl."""
 
-    line: int
-    columns: Mapping[str, Any]
-    sample: Sample
+    line: int  # in the file, from 1
+    columns: Mapping[str, Any]  # all of them, also those that the benchmark does not define
+    sample: Sample  # the columns that it does define
 
 
 def read(
     path: Path, dataset: Dataset, on_fault: Callable[[DataError], None] | None = None
 ) -> Iterator[Row]:
-    """The rows of a jsonl, validated.
+    """The rows of a jsonl, validated. Blank lines are skipped.
 
-    Blank lines are passed over. A row at fault is passed over, too, if there is an ``on_fault`` to
-    tell it to; else it raises ``DataError`` that names file, line, field and what was expected.
+    A row at fault raises ``DataError``, which names file, line, field and what was expected. With
+    ``on_fault`` the row is skipped instead, and ``on_fault`` is called with the error. A file that
+    is missing or cannot be read raises ``DataError`` in any case.
     """
     try:
         for line, columns in read_jsonl(path, on_fault):
@@ -53,15 +55,19 @@ def read(
 
 
 def is_evaluated(protocol: Protocol, row: Row) -> bool:
-    """Whether a row is part of the evaluation: the protocol lists its id, and it is none of the
-    easy ones that the benchmark leaves out (``strong_occlusions`` is false)."""
+    """Whether a row is part of the evaluation.
+
+    The protocol must list the row's id. Rows that say ``strong_occlusions: false``, as some of VSOD
+    do, are left out: hardly anything hides their answer.
+    """
     if row.columns.get("strong_occlusions") is False:
         return False
     return protocol.accepts(row.sample.dataset, row.sample.id)
 
 
 def id_faults(protocol: Protocol, dataset: Dataset, ids: Sequence[int]) -> list[str]:
-    """What a jsonl with rows of these ids lacks, or has too much of, in words."""
+    """What is wrong with a jsonl whose rows have these ``ids``, in sentences: ids that occur more
+    than once, and ids that the protocol lists and no row has."""
     faults = []
     found = Counter(each for each in ids if protocol.accepts(dataset, each))
     if repeated := sorted(each for each, count in found.items() if count > 1):
@@ -71,6 +77,18 @@ def id_faults(protocol: Protocol, dataset: Dataset, ids: Sequence[int]) -> list[
         if lacking := sorted(wanted - found.keys()):
             faults.append(f"{len(lacking)} of {len(wanted)} samples lack: {_listed(lacking)}")
     return faults
+
+
+def image_paths(samples: Iterable[Sample]) -> set[str]:
+    """Paths below the data folder of all images that episodes of these samples can show.
+
+    A sample with a suggestion that leads nowhere is left out: it is an error when it is played.
+    """
+    paths: set[str] = set()
+    for sample in samples:
+        with suppress(DataError):
+            paths |= reachable.image_paths(sample)
+    return paths
 
 
 def _listed(ids: Sequence[int]) -> str:

@@ -3,78 +3,104 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from proactivebench_tasks.data.zip_archive import LocalArchive, ZipArchives
 from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.files import format_size
 from proactivebench_tasks.protocol.samples import Dataset
+
+#: Share of an archive's bytes beyond which it is faster to download the archive than to read it
+#: image by image.
+NETWORK_SHARE = 0.05
 
 
 @dataclass(frozen=True)
 class NetworkRead:
-    """What is to be read of an archive over the network, and what it has in all, in bytes."""
+    """How much of an archive is read over the network, image by image. Sizes are in bytes."""
 
     archive: str
     read: int
-    size: int
+    size: int  # of the whole archive
+
+    @property
+    def is_much(self) -> bool:
+        """Whether it is faster to download the archive."""
+        return self.read > NETWORK_SHARE * self.size
+
+    def __str__(self) -> str:
+        return (
+            f"{format_size(self.read)} of the {format_size(self.size)} of {self.archive} "
+            "image by image"
+        )
 
 
 class Store(ABC):
-    """Rows and images of the seven datasets. Safe in any number of threads and after a fork.
+    """Rows and images of the seven datasets, to be read in any number of threads and processes.
 
-    Images are named by their paths below the data folder, as ``image_template`` gives them.
+    An image is named by its path below the data folder, which a row's ``image_template`` gives. A
+    store that was made before a fork works in the child, too.
     """
 
     @abstractmethod
     def rows(self, dataset: Dataset) -> Path:
-        """The dataset's ``*_preprocessed.jsonl``; in a folder it need not exist."""
+        """The path of the dataset's ``*_preprocessed.jsonl``.
+
+        A folder's path is returned whether the file exists or not. From the hub the file is
+        downloaded; ``DataError`` if it cannot be had.
+        """
 
     @abstractmethod
     def read(self, image_path: str) -> bytes | None:
-        """The content of an image's file, ``None`` if there is none at this path.
+        """The content of an image's file, ``None`` if there is no file at this path.
 
-        Raises ``DataError`` when it is there and cannot be read.
+        Raises ``DataError`` when the file is there and cannot be read.
         """
 
     @abstractmethod
     def __contains__(self, image_path: str) -> bool:
-        """Whether there is an image's file at this path; it may still be damaged."""
+        """Whether there is a file at this path. Only ``read`` tells whether it is intact."""
 
     @abstractmethod
     def missing(self, image_path: str) -> str:
-        """What to tell a user who needs the image at this path, which is not there."""
+        """The message for a user whose episode needs an image that the store lacks."""
 
     @property
     @abstractmethod
     def folders(self) -> tuple[LocalStore, ...]:
-        """The folders on this disk that hold it, or some of it."""
+        """The folders on this disk in which the store's files, or some of them, are."""
 
     @property
     @abstractmethod
     def origin(self) -> list[str]:
-        """Where it all comes from, in lines to show a user; nobody is asked."""
+        """Where the data come from if not from ``folders``, in lines for a user. No request is
+        made to tell it."""
 
     @abstractmethod
     def network_reads(self, image_paths: Collection[str]) -> list[NetworkRead]:
-        """What showing these images reads over the network, by archive."""
+        """How much of each archive is read over the network to show these images."""
 
     @abstractmethod
     def on_disk(self) -> LocalStore:
-        """The part of it to verify; ``DataError``, with what to do, if nothing is on disk."""
+        """The part of the store that can be read without network.
+
+        Raises ``DataError``, with what to do, if nothing is on this disk.
+        """
 
 
 class LocalStore(Store):
     """A folder in the official layout: jsonl files, and images in folders, in zips, or in both.
 
-    Extracted images come first; archives are looked through in the order of their names.
+    Images in folders come first. Archives are searched in the order of their names.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._extracted: dict[str, bool] = {}
+        self._extracted: dict[str, bool] = {}  # name of a dataset's image folder -> is it there
 
     def __str__(self) -> str:
         return str(self.folder)
@@ -90,29 +116,29 @@ class LocalStore(Store):
 
     def read(self, image_path: str) -> bytes | None:
         file = self.folder / image_path
-        try:
+        with _absence_is_no_error(file):
             if self._is_extracted(image_path.partition("/")[0]):
                 return file.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except (OSError, ValueError) as error:
-            raise DataError(f"image {file} cannot be read: {error}") from error
         return self.archives.read(image_path)
 
     def _is_extracted(self, name: str) -> bool:
-        """Whether a dataset was extracted at all: to look for each image in vain takes longer than
-        to find it in an archive."""
+        """Whether there is a folder of this name, asked once for each name. Where there is none,
+        looking for each image on the disk would take longer than finding it in an archive."""
         if name not in self._extracted:
             self._extracted[name] = (self.folder / name).exists()
         return self._extracted[name]
 
     def __contains__(self, image_path: str) -> bool:
-        return (self.folder / image_path).is_file() or self.archives.find(image_path) is not None
+        file = self.folder / image_path
+        with _absence_is_no_error(file):
+            if file.is_file():
+                return True
+        return self.archives.find(image_path) is not None
 
     def missing(self, image_path: str) -> str:
-        names = ", ".join(archive.name for archive in self.archives.all) or "none"
         return (
-            f"image {image_path} is neither in {self.folder} nor in its zip archives ({names}). "
+            f"image {image_path} is neither in {self.folder} nor in its zip archives "
+            f"({self.archives.names}). "
             f"`proactivebench verify --quick --data-dir {self.folder}` lists all that is missing, "
             f"`proactivebench download --data-dir {self.folder}` fetches it"
         )
@@ -130,3 +156,15 @@ class LocalStore(Store):
 
     def on_disk(self) -> LocalStore:
         return self
+
+
+@contextmanager
+def _absence_is_no_error(file: Path) -> Iterator[None]:
+    """Goes on after the block when there is no such file. Whatever else keeps the file from being
+    read is a ``DataError``."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        raise DataError(f"image {file} cannot be read: {error}") from error

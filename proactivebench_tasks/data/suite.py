@@ -1,4 +1,4 @@
-"""Suite: the official benchmark or the bundled demo; its rows and images, and its wording."""
+"""Suite: the official benchmark or the bundled demo, each with its data and its wording."""
 
 from __future__ import annotations
 
@@ -18,31 +18,36 @@ from proactivebench_tasks.protocol.protocol import Protocol
 
 
 class Suite(str, Enum):
-    """Data and the wording that belongs to it."""
+    """One of the two suites, by the name that prepared rows give it in their column ``suite``."""
 
     OFFICIAL = "official"
     DEMO = "demo"
 
     @property
     def store(self) -> Store:
-        """Its rows and images: the demo's own, those of a folder that the user names, or the hub's.
+        """Where the suite's rows and images are read from.
 
-        Raises ``DataError`` if ``PROACTIVEBENCH_DATA_DIR`` names no folder.
+        The demo's come with the package. The official ones are in the folder that
+        ``PROACTIVEBENCH_DATA_DIR`` names, or on the hub if the variable is not set. Raises
+        ``DataError`` if the variable names something that is no folder.
         """
         if self is Suite.DEMO:
             return _folder(DEMO_DATA / "test")
         configured = config.get()
-        if (folder := configured.data_folder) is None:
+        if configured.data_dir is None:
             return _hub(configured.cache_folder)
-        return _folder(folder)
+        return _folder(configured.data_dir)
 
     @property
     def protocol(self) -> Protocol:
-        """Its wording; ``ProtocolError`` if the official one cannot be had."""
+        """The suite's wording and sample ids.
+
+        Raises ``ProtocolError`` if the official protocol cannot be had.
+        """
         return BUILTIN if self is Suite.DEMO else published.load()
 
 
-@cache  # so the disk is not asked for each image whether the folder is there
+@cache  # `Suite.store` is looked up for every image; the disk is asked for the folder only once
 def _folder(folder: Path) -> LocalStore:
     if not folder.is_dir():
         raise DataError(f"{config.DATA_DIR} is {str(folder)!r}, which is no folder")
@@ -51,5 +56,5 @@ def _folder(folder: Path) -> LocalStore:
 
 @cache
 def _hub(cache_folder: Path) -> HubStore:
-    """The hub's data as this cache folder knows it."""
+    """The hub's data; what is read of it is kept in this cache folder."""
     return HubStore(Hub())

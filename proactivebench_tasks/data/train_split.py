@@ -1,4 +1,4 @@
-"""Train split: the conversations that the benchmark's authors offer for training."""
+"""Train split: the rows that the benchmark's authors offer for training."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from proactivebench_tasks import config
 from proactivebench_tasks.data.hub import REPO, hub_errors
 from proactivebench_tasks.errors import DataError
 
+#: The columns that every copy of the split has.
 COLUMNS = (
     "prompt",
     "ground_truth",
@@ -20,19 +21,20 @@ COLUMNS = (
     "llava_delta",
     "images",
 )
+#: Rows of the paper's release.
 ROWS = 26_879
 
 
 def load(data_dir: Path | None = None) -> Any:
     """The split as a ``datasets.Dataset`` with at least ``COLUMNS``.
 
-    From the parquet files ``train*.parquet`` in or beside ``data_dir`` and nowhere else, if one is
-    given. If not, from those of ``PROACTIVEBENCH_DATA_DIR``, else from the hub. Raises
-    ``DataError`` when it cannot be had or lacks a column.
+    It is read from the files ``train*.parquet`` in or beside ``data_dir``. Without ``data_dir`` it
+    is read from those in or beside the folder that ``PROACTIVEBENCH_DATA_DIR`` names, or from the
+    hub if there are none. Raises ``DataError`` when the split cannot be had or lacks a column.
     """
     from datasets import load_dataset
 
-    folder = data_dir or config.get().data_folder
+    folder = data_dir or config.get().data_dir
     if files := _parquet(folder) if folder else []:
         where = str(files[0].parent)
         try:
@@ -61,7 +63,10 @@ def load(data_dir: Path | None = None) -> Any:
 
 
 def _parquet(folder: Path) -> list[Path]:
-    """Train files of a data folder: in it, or, as on the hub, in ``data`` beside ``test``."""
+    """The train split's files in or beside a data folder, from the first place that has some.
+
+    On the hub they are in the folder ``data``, beside the data folder, which is ``test``.
+    """
     for place in (folder, folder / "data", folder.parent / "data", folder.parent):
         if found := sorted(place.glob("train*.parquet")):
             return found

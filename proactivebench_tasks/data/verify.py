@@ -1,4 +1,4 @@
-"""Verify: whether all that an evaluation can ask for is there and can be read."""
+"""Verify: whether the rows and images that an evaluation can need are there and can be read."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _BLOCK = 4096  # images handed to the threads at a time
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found of a dataset: its samples and images, and all that is wrong with them."""
+    """How many samples and images of a dataset were found, and all that is wrong with them."""
 
     dataset: Dataset
-    samples: int
-    expected: int | None  # samples; None where the protocol lists none
-    images: int
-    faults: tuple[str, ...]
+    samples: int  # that are evaluated
+    expected: int | None  # samples that the protocol lists; None if it takes any
+    images: int  # that episodes of these samples can show
+    faults: tuple[str, ...]  # a sentence each
 
 
 def verify(store: Store, dataset: Dataset, protocol: Protocol, quick: bool = False) -> Findings:
-    """Check the rows of the evaluation and each image that any state of their episodes shows.
+    """Check the rows that are evaluated and each image that an episode of theirs can show.
 
-    Images are read and decoded, on all cores; with ``quick`` it is only seen that they are there.
+    Images are read and decoded, on all cores. With ``quick`` they only have to be there.
     """
     faults: list[str] = []
     first_use: dict[str, int] = {}  # image path -> id of the first sample that shows it
@@ -65,7 +65,8 @@ def verify(store: Store, dataset: Dataset, protocol: Protocol, quick: bool = Fal
 
 
 def remarks(store: Store) -> list[str]:
-    """What is odd about archives on disk without being in an evaluation's way."""
+    """What is odd about archives on disk and is no fault by itself: an archive that cannot be read
+    may hold nothing that is needed, and a member that leads out of the folder is never read."""
     found = []
     for archive in (each for folder in store.folders for each in folder.archives.all):
         try:
@@ -78,17 +79,21 @@ def remarks(store: Store) -> list[str]:
 
 
 def _rows(store: Store, dataset: Dataset, faults: list[str]) -> Iterator[Row]:
+    """The dataset's valid rows. What is wrong with others is added to ``faults``."""
     try:
         yield from rows.read(
             store.rows(dataset), dataset, on_fault=lambda error: faults.append(str(error))
         )
-    except DataError as error:  # the file as a whole
+    except DataError as error:  # the file as a whole is missing or cannot be read
         faults.append(str(error))
 
 
 def _image_faults(
     store: Store, paths: list[str], quick: bool, task: str
 ) -> Iterator[tuple[str, str]]:
+    """The images at fault among these ``paths``, each with what is wrong with it. ``task`` is what
+    the progress bar says."""
+
     def fault(path: str) -> str | None:
         try:
             if not quick:
@@ -99,7 +104,7 @@ def _image_faults(
             return str(error)
         return None
 
-    # Threads, for reading, unpacking and decoding all let go of the interpreter's lock.
+    # Threads use all cores, because reading, unpacking and decoding release the interpreter's lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool, tqdm(total=len(paths), desc=task) as bar:
         for start in range(0, len(paths), _BLOCK):
             block = paths[start : start + _BLOCK]

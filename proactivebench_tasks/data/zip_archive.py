@@ -1,8 +1,8 @@
 """ZipArchive: a zip file whose images are read in place, from a disk or over a network.
 
-Nothing is ever unpacked to disk, so no member name can lead anywhere. A member's place comes from
-the archive's ``ZipIndex``; its bytes come from one read of the archive, which needs no open file
-and thus no lock, whatever threads and forks there are.
+Nothing is ever unpacked to disk, so a member's name cannot make anything be written anywhere. Where
+a member lies comes from the archive's ``ZipIndex``. Its bytes come from one read, for which the
+archive is opened anew: no open file is shared, so threads and forked processes need no lock.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from proactivebench_tasks.errors import DataError
 #: Bytes of one image, packed or not. More is no image but a mistake or an attack.
 MAX_MEMBER = 256 * 2**20
 
-_LOCAL_HEADER = struct.Struct(
-    "<4s22xHH"
-)  # signature, length of the name, length of the extra field
-_SPARE = 128  # bytes read beyond what the directory tells, for the header's own extra field
+#: What precedes a member's bytes: signature, length of the name, length of the extra field. The
+#: name and the extra field follow.
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+#: Bytes read in addition to what the index tells, because only the local header itself tells how
+#: long its extra field is. With these, one read is nearly always enough.
+_SPARE = 128
 
-#: Each makes a decompressor with ``decompress(data, max_length)`` and ``eof``.
+#: By zip's number of the compression method: what makes a decompressor, which has
+#: ``decompress(data, max_length)`` and ``eof``.
 _DECOMPRESSORS: Mapping[int, Callable[[], Any]] = {
     zipfile.ZIP_DEFLATED: partial(zlib.decompressobj, -zlib.MAX_WBITS),
     zipfile.ZIP_BZIP2: bz2.BZ2Decompressor,
@@ -39,9 +42,12 @@ _DECOMPRESSORS: Mapping[int, Callable[[], Any]] = {
 
 
 class ZipArchive(ABC):
-    """A zip archive: ``name`` for messages, ``version`` changes with its content, bytes in all."""
+    """A zip archive.
 
-    #: What to do about a damaged archive.
+    ``name``: for messages. ``version``: any text that changes with the content. ``size``: in bytes.
+    """
+
+    #: What a user can do about a damaged archive, in a sentence.
     advice: ClassVar[str]
 
     def __init__(self, name: str, version: str, size: int) -> None:
@@ -58,16 +64,19 @@ class ZipArchive(ABC):
 
     @abstractmethod
     def bytes_at(self, start: int, end: int) -> bytes:
-        """The archive's bytes from ``start`` up to ``end``, or up to its end."""
+        """The archive's bytes from ``start`` up to ``end``, or up to the archive's end."""
 
     @cached_property
     def index(self) -> ZipIndex:
-        """Which images it holds, and where; ``DataError`` if it is damaged or no zip."""
+        """Which images the archive holds, and where.
+
+        Raises ``DataError`` when the archive is damaged, is no zip, or cannot be read.
+        """
         try:
             return ZipIndex.of(self.name, self.version, self.open)
         except OSError as error:
             raise DataError(
-                f"archive {self}: its directory cannot be read, or kept in {cache_dir()} "
+                f"archive {self}: its index cannot be read, or kept in {cache_dir()} "
                 f"(PROACTIVEBENCH_CACHE may name another folder): {error}"
             ) from error
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
@@ -76,9 +85,9 @@ class ZipArchive(ABC):
             ) from error
 
     def content(self, member: Member) -> bytes:
-        """A member's content, its checksum tested.
+        """A member's content, unpacked, its checksum tested.
 
-        Raises ``DataError`` that names archive and member when it cannot be read.
+        Raises ``DataError``, which names archive and member, when the content cannot be read.
         """
         fault = member.fault
         if max(member.size, member.packed) > MAX_MEMBER:
@@ -86,14 +95,14 @@ class ZipArchive(ABC):
         if fault is not None:
             raise DataError(f"archive {self}: {member.path!r} {fault}")
         try:
-            content = _unpacked(self._packed(member), member)
+            return _unpacked(self._packed(member), member)
         except (OSError, zlib.error, struct.error, EOFError, ValueError) as error:
             raise DataError(
                 f"archive {self}: {member.path!r} is damaged: {error}. {self.advice}"
             ) from error
-        return content
 
     def _packed(self, member: Member) -> bytes:
+        """A member's bytes as they stand in the archive."""
         start = member.offset
         guess = start + _LOCAL_HEADER.size + len(member.path.encode()) + _SPARE + member.packed
         block = self._exactly(start, max(start, min(guess, self.size)))
@@ -107,6 +116,7 @@ class ZipArchive(ABC):
         return block[begin:end]
 
     def _exactly(self, start: int, end: int) -> bytes:
+        """The bytes from ``start`` to ``end``; ``EOFError`` if the archive ends before."""
         block = self.bytes_at(start, end)
         if len(block) != end - start:
             raise EOFError(f"the archive ends at byte {start + len(block):,}, before {end:,}")
@@ -136,19 +146,25 @@ class LocalArchive(ZipArchive):
 
 
 class ZipArchives:
-    """Several archives, looked through in their order. One that is damaged hides no other."""
+    """Several archives, searched in their order. Those that can be read are read, though others
+    are damaged."""
 
     def __init__(self, archives: Sequence[ZipArchive]) -> None:
         self.all = tuple(archives)
-        self._broken: dict[str, str] = {}
+        self._broken: dict[str, str] = {}  # archive's name -> what is wrong with the archive
+
+    @property
+    def names(self) -> str:
+        """The archives' names, for a message."""
+        return ", ".join(archive.name for archive in self.all) or "none"
 
     def prepare(self, at_once: int) -> None:
-        """Read the indexes of all now, some at once, instead of when they are needed."""
+        """Read all indexes now, ``at_once`` at a time, instead of each when it is needed."""
         with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(self.index, self.all))
 
     def index(self, archive: ZipArchive) -> ZipIndex | None:
-        """The archive's index, ``None`` if it is damaged; then it is not tried again."""
+        """An archive's index, ``None`` if it cannot be read. One that failed is not tried again."""
         if archive.name not in self._broken:
             try:
                 return archive.index
@@ -157,8 +173,11 @@ class ZipArchives:
         return None
 
     def find(self, path: str) -> tuple[ZipArchive, Member] | None:
-        """The first archive with a member at this path. ``DataError`` if no intact one has it,
-        but there are damaged ones."""
+        """The first archive that has a member at this path, and the member.
+
+        ``None`` if no archive has one. Raises ``DataError`` if no archive that can be read has one,
+        but an archive that cannot be read might.
+        """
         for archive in self.all:
             index = self.index(archive)
             if index is not None and (member := index.find(path)):
@@ -168,7 +187,10 @@ class ZipArchives:
         return None
 
     def read(self, path: str) -> bytes | None:
-        """The content of the member at this path, ``None`` if no archive has it."""
+        """The content of the member at this path, ``None`` if no archive has one.
+
+        Raises ``DataError`` as ``find`` does, and when the member is damaged.
+        """
         if (found := self.find(path)) is None:
             return None
         archive, member = found
@@ -176,11 +198,13 @@ class ZipArchives:
 
 
 def _unpacked(packed: bytes, member: Member) -> bytes:
+    """A member's content; ``ValueError`` if it is not what the index says."""
     if member.method == zipfile.ZIP_STORED:
         content = packed
     elif member.method in _DECOMPRESSORS:
         decompressor = _DECOMPRESSORS[member.method]()
-        # Never more than declared, whatever the stream would still give.
+        # One byte more than the index says is asked for, and no more: a small archive can unpack
+        # to very many bytes.
         content = decompressor.decompress(packed, member.size + 1)
         if len(content) <= member.size and not decompressor.eof:
             raise ValueError("its compressed data is cut short")
@@ -189,7 +213,7 @@ def _unpacked(packed: bytes, member: Member) -> bytes:
             f"its compression method {member.method} is not supported (store, deflate, bzip2 are)"
         )
     if len(content) != member.size:
-        raise ValueError(f"it does not have the {member.size:,} bytes that the directory says")
+        raise ValueError(f"it does not have the {member.size:,} bytes that the index says")
     if (crc := zlib.crc32(content)) != member.crc:
-        raise ValueError(f"its CRC is {crc:08x}, the directory says {member.crc:08x}")
+        raise ValueError(f"its CRC is {crc:08x}, the index says {member.crc:08x}")
     return content

@@ -112,12 +112,12 @@ def _check_url(variable: str, url: str) -> None:
             "its address, such as http://127.0.0.1:8000/v1"
         )
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{variable} is {url!r:.60}; expected http(s)://HOST[:PORT]/v1")
-    if parts.username or parts.password or parts.query:
+    if "@" in url or parts.query:
         # The value may hold a secret, so it is not shown here. It is refused because messages of
         # the client would show it.
         raise ConfigError(
             f"{variable} holds a user or a query; expected http(s)://HOST[:PORT]/v1 alone, and "
             f"the key in {JUDGE}_KEY"
         )
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"{variable} is {url!r:.60}; expected http(s)://HOST[:PORT]/v1")

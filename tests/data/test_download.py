@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import subprocess
@@ -18,14 +19,15 @@ from fakes.hub_server import HubServer, zipped
 from huggingface_hub import constants
 from typer.testing import CliRunner
 
-from proactivebench_tasks.cli import app as cli
-from proactivebench_tasks.data import download
-from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.cli.app import app
+from proactivebench_tasks.config import DATA_DIR
+from proactivebench_tasks.data import download, prepared
 from proactivebench_tasks.data.hub import Hub
 from proactivebench_tasks.data.hub_store import downloads
 from proactivebench_tasks.data.store import LocalStore
+from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.protocol import protocol as protocols
+from proactivebench_tasks.protocol import published
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
 
@@ -35,7 +37,7 @@ SIZE = 1_000_000  # of an archive, about
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Three archives; ROD's pictures are in two of them."""
+    """Three archives; ROD's images are in two of them."""
     folder = world.make(tmp_path_factory.mktemp("official"), {d: list(range(6)) for d in Dataset})
     files = {f"test/{d.jsonl}": (folder / d.jsonl).read_bytes() for d in Dataset}
     files["test/a.zip"] = zipped(folder, ROD.value, padding=SIZE)
@@ -55,7 +57,7 @@ def hub(
     with HubServer(dict(files)) as server:
         hub_server.connect(monkeypatch, server, tmp_path / "hf")
         monkeypatch.setattr(download, "PIECE", 100_000)
-        monkeypatch.setattr(protocols, "get", {"official": BUILTIN, "builtin": BUILTIN}.__getitem__)
+        monkeypatch.setattr(published, "load", lambda: BUILTIN)
         yield server
 
 
@@ -77,7 +79,7 @@ def sent(hub: HubServer, name: str) -> int:
         ([COCO, ROD], ["a.zip", "b.zip", "rod.zip"]),
     ],
 )
-def test_only_archives_that_hold_pictures_of_the_datasets_are_fetched(
+def test_only_archives_that_hold_images_of_the_datasets_are_fetched(
     hub: HubServer, tmp_path: Path, datasets: list[Dataset], needed: list[str]
 ) -> None:
     folder = tmp_path / "data"
@@ -89,10 +91,10 @@ def test_only_archives_that_hold_pictures_of_the_datasets_are_fetched(
     assert not list(folder.glob("*.part"))
 
 
-def test_archive_that_holds_only_pictures_that_are_never_shown_is_not_needed(
+def test_archive_that_holds_only_images_that_are_never_shown_is_not_needed(
     hub: HubServer, tmp_path: Path
 ) -> None:
-    """Of the samples that do not count, that is."""
+    """The images of b.zip are those of a sample that is not evaluated."""
     few = replace(BUILTIN, sample_ids=dict.fromkeys(Dataset, frozenset({1})))
     found = download.download(Hub(), [ROD], tmp_path / "data", few)
     assert [file.path for file in found] == ["a.zip"]
@@ -153,7 +155,7 @@ def test_disk_that_is_too_small_is_refused_with_figures(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 1_500_000))
     with pytest.raises(DataError) as error:
         get(tmp_path / "data", ROD)
-    for part in ("0.0015 GB free", "0.0020 GB", "a.zip", "b.zip", "--data-dir"):
+    for part in ("1.5 MB free", "2.0 MB", "a.zip", "b.zip", "--data-dir"):
         assert part in str(error.value), str(error.value)
     assert not list((tmp_path / "data").glob("*.zip*"))
 
@@ -161,10 +163,34 @@ def test_disk_that_is_too_small_is_refused_with_figures(
 def test_what_is_there_counts_for_the_room_that_is_needed(
     hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    get(tmp_path / "data", ROD)
+    folder = tmp_path / "data"
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 10))
-    get(tmp_path / "data", ROD)
+    get(folder, ROD)
+    whole = {name: (folder / name).read_bytes() for name in ("a.zip", "b.zip")}
+
+    # One archive is there, and half of the other: the rest needs no more room than it has bytes.
+    (file,) = (f for f in Hub().listing.files if f.path == "a.zip")
+    half = len(whole["a.zip"]) // 2
+    (folder / "a.zip").unlink()
+    download.Wanted(file, folder / "a.zip").part.write_bytes(whole["a.zip"][:half])
+    rest = len(whole["a.zip"]) - half
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, rest - 1))
+    hub.requests.clear()
+    with pytest.raises(DataError, match="Make room"):
+        get(folder, ROD)
+    assert [line for line in hub.requests if "/cdn/" in line] == []
+
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, rest))
+    before = sent(hub, "a.zip"), hub.archive_bytes_sent
+    get(folder, ROD)
+    assert sent(hub, "a.zip") - before[0] == hub.archive_bytes_sent - before[1] == rest
+    assert {name: (folder / name).read_bytes() for name in whole} == whole
+
+    # All is there: it needs no room, and nothing is asked of the archives.
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 0))
+    hub.requests.clear()
+    assert get(folder, ROD) == ["a.zip", "b.zip"]
+    assert [line for line in hub.requests if "/cdn/" in line] == []
 
 
 def test_full_disk_keeps_what_was_fetched_and_says_so(
@@ -179,6 +205,29 @@ def test_full_disk_keeps_what_was_fetched_and_says_so(
         get(tmp_path / "data", ROD)
     (part,) = (tmp_path / "data").glob("*.part")
     assert part.stat().st_size == 1000
+
+
+def test_interrupted_copy_of_the_rows_leaves_none(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(source: Path, target: Path) -> None:
+        target.write_bytes(source.read_bytes()[:10])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "copyfile", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        get(tmp_path / "data", ROD)
+    assert [path.name for path in (tmp_path / "data").iterdir()] == [".download.lock"]
+
+
+def test_sample_that_is_wrong_keeps_no_other_from_being_fetched(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    table = [json.loads(line) for line in hub.files[f"test/{ROD.jsonl}"].splitlines()]
+    table[0]["options"] = ["Sing a song."]  # leads nowhere, which `verify` tells
+    text = "".join(json.dumps(row) + "\n" for row in table)
+    hub.files[f"test/{ROD.jsonl}"] = text.encode()
+    assert get(tmp_path / "data", ROD) == ["a.zip", "b.zip"]
 
 
 def test_damaged_part_is_found_by_its_checksum_and_deleted(hub: HubServer, tmp_path: Path) -> None:
@@ -233,7 +282,7 @@ def test_nothing_is_written_outside_the_folder(
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(cli.app, ["download", *arguments])
+    result = CliRunner().invoke(app, ["download", *arguments])
     return result.exit_code, result.output
 
 
@@ -243,10 +292,10 @@ def test_command_fetches_to_a_folder_that_the_tasks_can_use(
     folder = tmp_path / "data"
     code, said = run("--datasets", "rod,coco", "--data-dir", str(folder))
     assert code == 0, said
-    assert all(part in said for part in ("a.zip", "rod.zip", "CC BY-NC", sources.DATA_DIR))
+    assert all(part in said for part in ("a.zip", "rod.zip", "CC BY-NC", DATA_DIR))
     assert (LocalStore(folder).read(f"{ROD.value}/1_0.png") or b"").startswith(b"\x89PNG")
-    monkeypatch.setenv(sources.DATA_DIR, str(folder))
-    assert Path(sources.rod).is_file()
+    monkeypatch.setenv(DATA_DIR, str(folder))
+    assert Path(prepared.rod).is_file()
 
 
 def test_command_without_a_folder_fetches_to_where_runs_look(hub: HubServer) -> None:
@@ -254,16 +303,15 @@ def test_command_without_a_folder_fetches_to_where_runs_look(hub: HubServer) -> 
     assert code == 0, said
     assert (downloads() / "rod.zip").is_file()
     before = hub.archive_bytes_sent
-    data = sources.Suite.OFFICIAL.data
-    assert data.read(f"{COCO.value}/0.png")
-    assert CliRunner().invoke(cli.app, ["verify", "--datasets", "coco"]).exit_code == 0
+    assert Suite.OFFICIAL.store.read(f"{COCO.value}/0.png")
+    assert CliRunner().invoke(app, ["verify", "--datasets", "coco"]).exit_code == 0
     assert hub.archive_bytes_sent == before
 
 
 def test_command_fetches_to_the_folder_that_is_set(
     hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(sources.DATA_DIR, str(tmp_path / "data"))
+    monkeypatch.setenv(DATA_DIR, str(tmp_path / "data"))
     assert run("--datasets", "coco")[0] == 0
     assert (tmp_path / "data" / "rod.zip").is_file()
 

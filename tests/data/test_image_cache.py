@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from proactivebench_tasks.data.image_cache import LIMIT, ImageCache
-from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.data.image_cache import ImageCache
+from proactivebench_tasks.errors import ConfigError, DataError
+
+LIMIT = "PROACTIVEBENCH_FRAMES_GB"
 
 
-def get(frames: ImageCache, key: str, content: bytes) -> list[int]:
+def get(cache: ImageCache, key: str, content: bytes) -> list[int]:
     """Ask for a key; whether it had to be fetched."""
     fetched: list[int] = []
 
@@ -20,7 +22,7 @@ def get(frames: ImageCache, key: str, content: bytes) -> list[int]:
         fetched.append(1)
         return content
 
-    assert frames.get(key, content.__eq__, fetch) == content
+    assert cache.get(key, content.__eq__, fetch) == content
     return fetched
 
 
@@ -42,9 +44,9 @@ def test_what_is_damaged_is_fetched_again(tmp_path: Path) -> None:
 
 
 def test_size_stays_within_the_limit(tmp_path: Path) -> None:
-    frames = ImageCache(tmp_path, 100_000)
+    cache = ImageCache(tmp_path, 100_000)
     for number in range(500):
-        get(frames, str(number), bytes(1000))
+        get(cache, str(number), bytes(1000))
         if number % 20 == 0:
             assert size(tmp_path) <= 105_000
     assert size(tmp_path) > 80_000
@@ -57,16 +59,16 @@ def test_limit_holds_from_one_process_to_the_next(tmp_path: Path) -> None:
 
 
 def test_oldest_go_first_and_reading_makes_young(tmp_path: Path) -> None:
-    frames = ImageCache(tmp_path, 10_000)
+    cache = ImageCache(tmp_path, 10_000)
     for name in "abc":
-        get(frames, name, bytes(1000))
+        get(cache, name, bytes(1000))
     for file in tmp_path.glob("??/*"):
         os.utime(file, (0, 0))
-    get(frames, "a", bytes(1000))
+    get(cache, "a", bytes(1000))
     for number in range(8):  # one too many: of 11 there is room for 10, and 9 are left
-        get(frames, str(number), bytes(1000))
-    assert not get(frames, "a", bytes(1000))
-    assert get(frames, "b", bytes(1000))
+        get(cache, str(number), bytes(1000))
+    assert not get(cache, "a", bytes(1000))
+    assert get(cache, "b", bytes(1000))
 
 
 def test_limit_of_zero_keeps_nothing(tmp_path: Path) -> None:
@@ -87,18 +89,18 @@ def test_folder_that_cannot_be_written_does_not_matter(tmp_path: Path, obstacle:
 
 
 def test_failure_to_fetch_is_passed_on_and_keeps_nothing(tmp_path: Path) -> None:
-    frames = ImageCache(tmp_path, 1000)
+    cache = ImageCache(tmp_path, 1000)
 
     def fetch() -> bytes:
         raise DataError("no")
 
     with pytest.raises(DataError, match="no"):
-        frames.get("a", lambda content: True, fetch)
-    assert get(frames, "a", b"content")
+        cache.get("a", lambda content: True, fetch)
+    assert get(cache, "a", b"content")
 
 
 @pytest.mark.parametrize("value", ["many", "-1", "nan", "inf"])
 def test_limit_must_be_a_number(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv(LIMIT, value)
-    with pytest.raises(DataError, match=rf"{LIMIT} is '{value}'"):
-        ImageCache.cached()
+    with pytest.raises(ConfigError, match=rf"{LIMIT} is '{value}'"):
+        ImageCache.configured()

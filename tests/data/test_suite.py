@@ -18,12 +18,13 @@ from typing import Any
 import pytest
 from fakes import world
 
-from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.config import CACHE, DATA_DIR
+from proactivebench_tasks.data import prepared, rows, suite
 from proactivebench_tasks.data.hub_store import HubStore
 from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.errors import DataError, ProactiveBenchError
-from proactivebench_tasks.protocol import protocol as protocols
+from proactivebench_tasks.protocol import published
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset
@@ -39,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     for dataset in Dataset:
         write(folder, dataset, world.rows(dataset, [3, 5, 8]))
-    monkeypatch.setenv(sources.DATA_DIR, str(folder))
+    monkeypatch.setenv(DATA_DIR, str(folder))
     return folder
 
 
@@ -48,7 +49,7 @@ def ids(monkeypatch: pytest.MonkeyPatch) -> dict[Dataset, frozenset[int]]:
     """The ids that count, for a test to change. The official protocol is ours with these."""
     ids = dict.fromkeys(Dataset, frozenset({3, 5, 8}))
     protocol = replace(BUILTIN, sample_ids=ids)
-    monkeypatch.setattr(protocols, "get", {"official": protocol, "builtin": BUILTIN}.__getitem__)
+    monkeypatch.setattr(published, "load", lambda: protocol)
     return ids
 
 
@@ -58,22 +59,22 @@ def fault(folder: Path) -> Fault:
 
     def fault() -> str:
         with pytest.raises(DataError) as error:
-            sources.prepared(Suite.OFFICIAL, ROD)
+            prepared.prepared(Suite.OFFICIAL, ROD)
         return str(error.value)
 
     return fault
 
 
-def write(folder: Path, dataset: Dataset, rows: list[dict[str, Any]]) -> None:
-    (folder / dataset.jsonl).write_text("".join(json.dumps(row) + "\n" for row in rows))
+def write(folder: Path, dataset: Dataset, table: list[dict[str, Any]]) -> None:
+    (folder / dataset.jsonl).write_text("".join(json.dumps(row) + "\n" for row in table))
 
 
-def rows(path: str | Path) -> list[dict[str, Any]]:
+def lines_of(path: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
 def kept(path: str | Path) -> list[int]:
-    return [row["id"] for row in rows(path)]
+    return [row["id"] for row in lines_of(path)]
 
 
 # What is kept
@@ -81,42 +82,59 @@ def kept(path: str | Path) -> list[int]:
 
 @pytest.mark.parametrize("dataset", Dataset)
 def test_attribute_of_a_tasks_name_is_the_path_of_its_rows(folder: Path, dataset: Dataset) -> None:
-    path = getattr(sources, dataset.task)
+    path = getattr(prepared, dataset.task)
     assert isinstance(path, str)  # the YAML loader hands it to datasets
     assert kept(path) == [3, 5, 8]
 
 
 @pytest.mark.parametrize("dataset", Dataset)
 def test_row_comes_out_as_the_sample_that_went_in(folder: Path, dataset: Dataset) -> None:
-    (row, *_) = rows(getattr(sources, dataset.task))
+    (row, *_) = lines_of(getattr(prepared, dataset.task))
     assert parse_sample(dataset, row) == parse_sample(dataset, world.rows(dataset, [3])[0])
 
 
 def test_row_says_where_it_came_from(folder: Path) -> None:
     text = (folder / ROD.jsonl).read_text().splitlines()
     (folder / ROD.jsonl).write_text("\n".join([text[0], "", "  ", text[1], text[2]]))
-    assert [(row["dataset"], row["source"], row["line"]) for row in rows(sources.rod)] == [
+    assert [(row["dataset"], row["suite"], row["line"]) for row in lines_of(prepared.rod)] == [
         (ROD.value, "official", 1),
         (ROD.value, "official", 4),
         (ROD.value, "official", 5),
     ]
 
 
+def test_row_has_a_key_that_no_other_row_has(folder: Path) -> None:
+    write(folder, ROD, world.rows(ROD, [3, 3, 5]))
+    keys = [row["row"] for d in Dataset for row in lines_of(getattr(prepared, d.task))]
+    keys += [row["row"] for d in Dataset for row in lines_of(getattr(prepared, f"demo_{d.task}"))]
+    assert len(keys) > 100
+    assert len(set(keys)) == len(keys)
+
+
+def test_row_keeps_its_key_wherever_its_jsonl_lies(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [row["row"] for row in lines_of(prepared.rod)]
+    monkeypatch.setenv(DATA_DIR, str(folder.rename(tmp_path / "elsewhere")))
+    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
+    assert [row["row"] for row in lines_of(prepared.rod)] == before
+
+
 def test_ids_that_the_protocol_does_not_list_are_dropped(
     folder: Path, ids: dict[Dataset, frozenset[int]]
 ) -> None:
     ids[ROD] = frozenset({8, 3, 77})
-    assert kept(sources.rod) == [3, 8]
+    assert kept(prepared.rod) == [3, 8]
 
 
 def test_ids_are_those_of_the_dataset(folder: Path, ids: dict[Dataset, frozenset[int]]) -> None:
     ids[ROD] = frozenset({5})
-    assert kept(sources.vsod) == [3, 5, 8]
+    assert kept(prepared.vsod) == [3, 5, 8]
 
 
 def test_repeated_id_is_kept_as_often_as_it_is_there(folder: Path) -> None:
     write(folder, ROD, world.rows(ROD, [3, 3, 5]))
-    assert [(row["id"], row["line"]) for row in rows(sources.rod)] == [(3, 1), (3, 2), (5, 3)]
+    assert [(row["id"], row["line"]) for row in lines_of(prepared.rod)] == [(3, 1), (3, 2), (5, 3)]
 
 
 @pytest.mark.parametrize("dataset", [Dataset.VSOD, Dataset.ROD])
@@ -124,28 +142,28 @@ def test_rows_without_strong_occlusions_are_dropped(folder: Path, dataset: Datas
     first, second, third = world.rows(dataset, [3, 5, 8])
     strong = {"strong_occlusions": True}
     write(folder, dataset, [first | strong, second | {"strong_occlusions": False}, third | strong])
-    assert kept(getattr(sources, dataset.task)) == [3, 8]
+    assert kept(getattr(prepared, dataset.task)) == [3, 8]
 
 
 def test_columns_of_no_use_are_left_out(folder: Path) -> None:
     write(folder, ROD, [world.rows(ROD, [3])[0] | {"note": {"deep": [1]}}])
-    (row,) = rows(sources.rod)
+    (row,) = lines_of(prepared.rod)
     assert "note" not in row
 
 
 def test_text_in_other_scripts_comes_through(folder: Path) -> None:
     odd = "Was ist\u2019s? 猫\u2028\x85 <b>"
     write(folder, ROD, [world.rows(ROD, [3])[0] | {"prompt": odd}])
-    line, rest = Path(sources.rod).read_bytes().split(b"\n")
+    line, rest = Path(prepared.rod).read_bytes().split(b"\n")
     assert (json.loads(line)["prompt"], rest) == (odd, b"")
 
 
 def test_demo_rows_are_all_kept_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "test").mkdir()
     write(tmp_path / "test", ROD, world.rows(ROD, [100, 101]))
-    monkeypatch.setattr(sources, "DEMO_DATA", tmp_path)
-    monkeypatch.delenv(sources.DATA_DIR, raising=False)
-    assert [(row["id"], row["source"]) for row in rows(sources.demo_rod)] == [
+    monkeypatch.setattr(suite, "DEMO_DATA", tmp_path)
+    monkeypatch.delenv(DATA_DIR, raising=False)
+    assert [(row["id"], row["suite"]) for row in lines_of(prepared.demo_rod)] == [
         (100, "demo"),
         (101, "demo"),
     ]
@@ -154,74 +172,74 @@ def test_demo_rows_are_all_kept_and_say_so(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("name", ["rods", "ROD", "demo_", "demo_rods", "demo_demo_rod", "", "a.b"])
 def test_other_names_are_no_attributes(folder: Path, name: str) -> None:
     with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
-        getattr(sources, name)
+        getattr(prepared, name)
 
 
 @pytest.mark.parametrize("name", ["__wrapped__", "_rod", "__path__"])
 def test_private_names_are_no_attributes(name: str) -> None:
-    assert not hasattr(sources, name)
+    assert not hasattr(prepared, name)
 
 
 # When it is made again
 
 
 def test_rows_are_made_once(folder: Path) -> None:
-    path = Path(sources.rod)
+    path = Path(prepared.rod)
     path.write_text("made before\n")
-    assert sources.rod == str(path)
+    assert prepared.rod == str(path)
     assert path.read_text() == "made before\n"
 
 
 def test_rows_are_not_validated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = sources.rod
-    monkeypatch.delattr(sources, "parse")
-    assert sources.rod == before
+    before = prepared.rod
+    monkeypatch.delattr(rows, "parse_sample")
+    assert prepared.rod == before
 
 
 def test_rows_are_made_again_when_the_jsonl_changes(folder: Path) -> None:
-    before = sources.rod
+    before = prepared.rod
     write(folder, ROD, world.rows(ROD, [5]))
-    assert kept(sources.rod) == [5]
+    assert kept(prepared.rod) == [5]
     assert kept(before) == [3, 5, 8]  # whoever still reads it can go on
 
 
 def test_rows_are_made_again_when_the_jsonl_changes_and_is_as_long_as_before(folder: Path) -> None:
-    assert kept(sources.rod) == [3, 5, 8]
+    assert kept(prepared.rod) == [3, 5, 8]
     lines = (folder / ROD.jsonl).read_text().splitlines(keepends=True)
     (folder / ROD.jsonl).write_text("".join(reversed(lines)))
-    assert kept(sources.rod) == [8, 5, 3]
+    assert kept(prepared.rod) == [8, 5, 3]
 
 
 def test_rows_are_those_of_before_when_the_jsonl_changes_back(folder: Path) -> None:
-    before = sources.rod
+    before = prepared.rod
     content = (folder / ROD.jsonl).read_bytes()
     write(folder, ROD, world.rows(ROD, [5]))
-    after = sources.rod
+    after = prepared.rod
     (folder / ROD.jsonl).write_bytes(content)
-    assert sources.rod == before != after
+    assert prepared.rod == before != after
 
 
 def test_touching_the_jsonl_changes_nothing(folder: Path) -> None:
-    before = sources.rod
+    before = prepared.rod
     os.utime(folder / ROD.jsonl, (1, 1))
-    assert sources.rod == before
+    assert prepared.rod == before
 
 
 def test_rows_are_made_again_for_another_protocol(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = sources.rod
+    before = prepared.rod
     other = replace(BUILTIN, version="other", sample_ids=dict.fromkeys(Dataset, frozenset({8})))
-    monkeypatch.setattr(protocols, "get", lambda name: other)
-    assert (kept(before), kept(sources.rod)) == ([3, 5, 8], [8])
+    monkeypatch.setattr(published, "load", lambda: other)
+    assert (kept(before), kept(prepared.rod)) == ([3, 5, 8], [8])
 
 
 def test_demo_and_official_rows_do_not_mix(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "test").mkdir()
     (folder / "test" / ROD.jsonl).write_bytes((folder / ROD.jsonl).read_bytes())
-    monkeypatch.setattr(sources, "DEMO_DATA", folder)
-    assert {row["source"] for row in rows(sources.rod)} == {"official"}
-    assert {row["source"] for row in rows(sources.demo_rod)} == {"demo"}
+    monkeypatch.setattr(suite, "DEMO_DATA", folder)
+    assert {row["suite"] for row in lines_of(prepared.rod)} == {"official"}
+    assert {row["suite"] for row in lines_of(prepared.demo_rod)} == {"demo"}
 
 
 def test_failed_attempt_leaves_nothing_behind(folder: Path, fault: Fault, own_cache: Path) -> None:
@@ -230,7 +248,7 @@ def test_failed_attempt_leaves_nothing_behind(folder: Path, fault: Fault, own_ca
     fault()
     assert not list(own_cache.rglob("*.jsonl")) and not list(own_cache.rglob("*.tmp"))
     (folder / ROD.jsonl).write_text(good)
-    assert kept(sources.rod) == [3, 5, 8]
+    assert kept(prepared.rod) == [3, 5, 8]
 
 
 def test_processes_that_start_at_once_get_the_same_whole_rows(
@@ -238,8 +256,9 @@ def test_processes_that_start_at_once_get_the_same_whole_rows(
 ) -> None:
     write(folder, ROD, world.rows(ROD, list(range(300))))
     code = (
-        "from proactivebench_tasks import sources, protocol; "
-        "protocol.get = lambda name: protocol.BUILTIN; print(sources.rod)"
+        "from proactivebench_tasks.data import prepared; "
+        "from proactivebench_tasks.protocol import builtin, published; "
+        "published.load = lambda: builtin.BUILTIN; print(prepared.rod)"
     )
     command = [sys.executable, "-c", code]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -256,24 +275,24 @@ def test_processes_that_start_at_once_get_the_same_whole_rows(
 def test_without_a_data_folder_the_hub_is_read(
     monkeypatch: pytest.MonkeyPatch, value: str | None
 ) -> None:
-    monkeypatch.delenv(sources.DATA_DIR, raising=False)
+    monkeypatch.delenv(DATA_DIR, raising=False)
     if value is not None:
-        monkeypatch.setenv(sources.DATA_DIR, value)
-    assert isinstance(Suite.OFFICIAL.data, HubStore)
+        monkeypatch.setenv(DATA_DIR, value)
+    assert isinstance(Suite.OFFICIAL.store, HubStore)
 
 
 def test_data_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "nowhere", tmp_path / "file"):
-        monkeypatch.setenv(sources.DATA_DIR, str(path))
+        monkeypatch.setenv(DATA_DIR, str(path))
         with pytest.raises(DataError, match=f"PROACTIVEBENCH_DATA_DIR is '{path}', which is no f"):
-            _ = sources.rod
+            _ = prepared.rod
 
 
 def test_home_folder_is_understood(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(folder.parent))
-    monkeypatch.setenv(sources.DATA_DIR, "~/data")
-    assert kept(sources.rod) == [3, 5, 8]
+    monkeypatch.setenv(DATA_DIR, "~/data")
+    assert kept(prepared.rod) == [3, 5, 8]
 
 
 def test_missing_jsonl_is_named(folder: Path, fault: Fault) -> None:
@@ -316,7 +335,7 @@ def test_nan_in_a_row_is_a_bad_field(folder: Path) -> None:
         folder, Dataset.COCO, [world.rows(Dataset.COCO, [3])[0] | {"vertical_step": float("nan")}]
     )
     with pytest.raises(DataError, match="line 1: field 'vertical_step'"):
-        _ = sources.coco
+        _ = prepared.coco
 
 
 def test_bad_row_is_refused_even_where_its_id_does_not_count(folder: Path, fault: Fault) -> None:
@@ -350,19 +369,19 @@ def test_unusable_cache_folder_is_an_error_of_ours(
     (tmp_path / "cache").write_text("a file where a folder should be")
     monkeypatch.setenv("PROACTIVEBENCH_CACHE", str(tmp_path / "cache"))
     with pytest.raises(ProactiveBenchError, match=str(tmp_path / "cache")):
-        _ = sources.rod
+        _ = prepared.rod
 
 
 @pytest.mark.network
 def test_official_ids_decide_in_official_tasks(
     folder: Path, official: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocols, "get", {"official": official}.__getitem__)
+    monkeypatch.setattr(published, "load", lambda: official)
     assert official.sample_ids is not None
     counting = sorted(official.sample_ids[ROD])
     other = min(set(range(10**6)) - official.sample_ids[ROD])
     write(folder, ROD, world.rows(ROD, [*counting, other]))
-    assert kept(sources.rod) == counting
+    assert kept(prepared.rod) == counting
 
 
 def test_what_lacks_or_is_there_twice_is_said_in_every_run(
@@ -376,7 +395,7 @@ def test_what_lacks_or_is_there_twice_is_said_in_every_run(
     table = world.rows(Dataset.ROD, [*listed[1:], listed[1]])
     write(folder, Dataset.ROD, table)
     for run in (1, 2):
-        sources.prepared(Suite.OFFICIAL, Dataset.ROD)
+        prepared.prepared(Suite.OFFICIAL, Dataset.ROD)
         assert len(said) == run
         assert f"1 ids occur more than once: {listed[1]}" in said[-1]
         assert f"1 of {len(listed)} samples lack: {listed[0]}" in said[-1]
@@ -386,4 +405,4 @@ def test_what_lacks_or_is_there_twice_is_said_in_every_run(
 def test_a_byte_order_mark_is_no_fault(folder: Path) -> None:
     path = folder / Dataset.ROD.jsonl
     path.write_text("\ufeff" + path.read_text())
-    assert kept(sources.prepared(Suite.OFFICIAL, Dataset.ROD))
+    assert kept(prepared.prepared(Suite.OFFICIAL, Dataset.ROD))

@@ -14,8 +14,9 @@ from fakes.hub_server import HubServer
 from PIL import Image
 from typer.testing import CliRunner
 
-from proactivebench_tasks.cli import app as cli
-from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.cli.app import app
+from proactivebench_tasks.config import DATA_DIR
+from proactivebench_tasks.data import train_split
 from proactivebench_tasks.data.train_split import COLUMNS
 from proactivebench_tasks.errors import DataError
 
@@ -25,7 +26,7 @@ HUB_NAME = "data/train-00000-of-00001.parquet"
 @pytest.fixture(autouse=True)
 def own_cache_of_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
-    monkeypatch.delenv(sources.DATA_DIR, raising=False)
+    monkeypatch.delenv(DATA_DIR, raising=False)
 
 
 def table(rows: int = 2, without: str = "") -> bytes:
@@ -66,7 +67,7 @@ def test_parquet_in_or_beside_the_data_folder_is_read(tmp_path: Path, place: str
     folder.mkdir(parents=True)
     file.resolve().parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(table())
-    split = sources.train(folder)
+    split = train_split.load(folder)
     assert tuple(split.column_names) == COLUMNS
     assert len(split) == 2
     assert split[1]["images"][0].getpixel((0, 0)) == (1, 2, 3)
@@ -75,32 +76,32 @@ def test_parquet_in_or_beside_the_data_folder_is_read(tmp_path: Path, place: str
 def test_several_files_are_one_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(2):
         (tmp_path / f"train-0000{number}-of-00002.parquet").write_bytes(table())
-    monkeypatch.setenv(sources.DATA_DIR, str(tmp_path))
-    assert len(sources.train()) == 4
+    monkeypatch.setenv(DATA_DIR, str(tmp_path))
+    assert len(train_split.load()) == 4
 
 
 def test_lacking_column_is_named(tmp_path: Path) -> None:
     (tmp_path / "train.parquet").write_bytes(table(without="qwen_delta"))
     with pytest.raises(DataError, match=r"lacks the column\(s\) qwen_delta; it has prompt, "):
-        sources.train(tmp_path)
+        train_split.load(tmp_path)
 
 
 def test_damaged_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "train.parquet").write_bytes(b"no parquet")
     with pytest.raises(DataError, match=str(tmp_path)):
-        sources.train(tmp_path)
+        train_split.load(tmp_path)
 
 
 def test_folder_that_is_named_and_has_none_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no train\*\.parquet in .*hf download"):
-        sources.train(tmp_path)
+        train_split.load(tmp_path)
 
 
 def test_command_shows_columns_and_writes_a_file(tmp_path: Path) -> None:
     (tmp_path / "train.parquet").write_bytes(table())
     output = tmp_path / "out.parquet"
     arguments = ["train-data", "--data-dir", str(tmp_path), "--output", str(output)]
-    result = CliRunner().invoke(cli.app, arguments)
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "2 rows" in result.output
     assert all(name in result.output for name in COLUMNS)

@@ -14,13 +14,14 @@ from fakes.hub_server import zipped
 from PIL import Image
 from typer.testing import CliRunner
 
-from proactivebench_tasks.cli import app as cli
-from proactivebench_tasks.data import suite as sources
+from proactivebench_tasks.cli.app import app
+from proactivebench_tasks.config import DATA_DIR
+from proactivebench_tasks.data import rows
 from proactivebench_tasks.data.store import LocalStore
-from proactivebench_tasks.data.verify import Report, verify
+from proactivebench_tasks.data.verify import Findings, verify
 from proactivebench_tasks.demo import DATA as DEMO_DATA
-from proactivebench_tasks.environments.reachable import pictures
-from proactivebench_tasks.protocol import protocol as protocols
+from proactivebench_tasks.environments.reachable import image_paths
+from proactivebench_tasks.protocol import published
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
 
@@ -31,29 +32,29 @@ PROTOCOL = replace(BUILTIN, sample_ids=dict.fromkeys(Dataset, frozenset(IDS)))
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(protocols, "get", {"official": PROTOCOL, "builtin": BUILTIN}.__getitem__)
-    monkeypatch.delenv(sources.DATA_DIR, raising=False)
+    monkeypatch.setattr(published, "load", lambda: PROTOCOL)
+    monkeypatch.delenv(DATA_DIR, raising=False)
     (tmp_path / "data").mkdir()
     return world.make(tmp_path / "data", dict.fromkeys(Dataset, IDS))
 
 
-def report(folder: Path, dataset: Dataset = ROD, quick: bool = False) -> Report:
+def check(folder: Path, dataset: Dataset = ROD, quick: bool = False) -> Findings:
     return verify(LocalStore(folder), dataset, PROTOCOL, quick)
 
 
 def edit(folder: Path, dataset: Dataset, change: Callable[[list[dict]], None]) -> None:  # type: ignore[type-arg]
     file = folder / dataset.jsonl
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    change(rows)
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = [json.loads(line) for line in file.read_text().splitlines()]
+    change(table)
+    file.write_text("".join(json.dumps(row) + "\n" for row in table))
 
 
 @pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("dataset", list(Dataset))
 def test_whole_data_has_no_faults(folder: Path, dataset: Dataset, quick: bool) -> None:
-    found = report(folder, dataset, quick)
+    found = check(folder, dataset, quick)
     assert (found.faults, found.samples, found.expected) == ((), 3, 3)
-    assert found.pictures >= 3
+    assert found.images >= 3
 
 
 def test_demo_has_no_faults() -> None:
@@ -64,34 +65,34 @@ def test_demo_has_no_faults() -> None:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_each_missing_picture_is_named_with_a_sample(folder: Path, quick: bool) -> None:
+def test_each_missing_image_is_named_with_a_sample(folder: Path, quick: bool) -> None:
     for name in ("1_0.png", "2_3.png"):
         (folder / ROD.value / name).unlink()
-    faults = report(folder, quick=quick).faults
+    faults = check(folder, quick=quick).faults
     assert len(faults) == 2
-    assert faults[0].startswith(f"sample 5: picture {ROD.value}/1_0.png is neither in")
-    assert faults[1].startswith(f"sample 8: picture {ROD.value}/2_3.png is neither in")
+    assert faults[0].startswith(f"sample 5: image {ROD.value}/1_0.png is neither in")
+    assert faults[1].startswith(f"sample 8: image {ROD.value}/2_3.png is neither in")
 
 
-def test_every_picture_that_can_be_shown_is_looked_at(folder: Path) -> None:
+def test_every_image_that_can_be_shown_is_looked_at(folder: Path) -> None:
     needed = {
         path
         for dataset in Dataset
-        for _, _, sample in sources.read(folder / dataset.jsonl, dataset)
-        for path in pictures(dataset, sample)
+        for row in rows.read(folder / dataset.jsonl, dataset)
+        for path in image_paths(row.sample)
     }
     for path in needed:
-        (folder / path).write_bytes(b"no picture")
-    assert sum(len(report(folder, dataset).faults) for dataset in Dataset) == len(needed)
-    assert not any(report(folder, dataset, quick=True).faults for dataset in Dataset)
+        (folder / path).write_bytes(b"no image")
+    assert sum(len(check(folder, dataset).faults) for dataset in Dataset) == len(needed)
+    assert not any(check(folder, dataset, quick=True).faults for dataset in Dataset)
 
 
-def test_unreadable_pictures_are_told_by_cause(folder: Path) -> None:
+def test_unreadable_images_are_told_by_cause(folder: Path) -> None:
     whole = (folder / ROD.value / "2_0.png").read_bytes()
     (folder / ROD.value / "2_0.png").write_bytes(whole[:50])
     (folder / ROD.value / "2_1.png").write_bytes(b"")
     Image.new("1", (9000, 9000)).save(folder / ROD.value / "2_2.png")
-    cut, empty, huge = report(folder).faults
+    cut, empty, huge = check(folder).faults
     assert "2_0.png" in cut
     assert "2_1.png" in empty
     assert "9,000 x 9,000 pixels" in huge
@@ -103,19 +104,19 @@ def test_damage_in_an_archive_is_told_with_its_name(folder: Path) -> None:
     data[at] ^= 255
     (folder / "a.zip").write_bytes(data)
     shutil.rmtree(folder / ROD.value)
-    (fault,) = report(folder).faults
+    (fault,) = check(folder).faults
     assert fault.startswith("sample 8: archive")
     assert "a.zip" in fault
     assert "is damaged" in fault
 
 
 def test_all_faulty_rows_are_told_not_only_the_first(folder: Path) -> None:
-    def change(rows: list[dict[str, object]]) -> None:
-        rows[0]["answer"] = "A moon."
-        rows[2]["num_images"] = "4"
+    def change(table: list[dict[str, object]]) -> None:
+        table[0]["answer"] = "A moon."
+        table[2]["num_images"] = "4"
 
     edit(folder, ROD, change)
-    found = report(folder)
+    found = check(folder)
     assert found.samples == 1
     first, third, lacking = found.faults
     assert "line 1" in first
@@ -126,41 +127,43 @@ def test_all_faulty_rows_are_told_not_only_the_first(folder: Path) -> None:
 
 
 def test_lacking_samples_are_told(folder: Path) -> None:
-    edit(folder, ROD, lambda rows: rows.pop(1))
-    assert report(folder).faults == (f"{ROD.jsonl}: 1 of 3 samples lack: 5",)
+    edit(folder, ROD, lambda table: table.pop(1))
+    assert check(folder).faults == (f"{ROD.jsonl}: 1 of 3 samples lack: 5",)
 
 
 def test_samples_left_out_for_being_easy_are_not_lacking(folder: Path) -> None:
-    edit(folder, VSOD, lambda rows: rows[1].update(strong_occlusions=False))
-    found = report(folder, VSOD)
+    edit(folder, VSOD, lambda table: table[1].update(strong_occlusions=False))
+    found = check(folder, VSOD)
     assert (found.faults, found.samples) == ((), 2)
 
 
 def test_rows_that_do_not_count_are_not_looked_at(folder: Path) -> None:
-    edit(folder, ROD, lambda rows: rows.append(rows[0] | {"id": 99, "image_template": "x{image}"}))
-    assert report(folder).faults == ()
+    edit(
+        folder, ROD, lambda table: table.append(table[0] | {"id": 99, "image_template": "x{image}"})
+    )
+    assert check(folder).faults == ()
 
 
 def test_suggestion_that_leads_nowhere_is_a_fault(folder: Path) -> None:
-    edit(folder, QUICKDRAW, lambda rows: rows[1].update(options=["Sing a song."]))
-    (fault,) = report(folder, QUICKDRAW).faults
+    edit(folder, QUICKDRAW, lambda table: table[1].update(options=["Sing a song."]))
+    (fault,) = check(folder, QUICKDRAW).faults
     assert "sample 5" in fault
     assert "Sing a song." in fault
 
 
 def test_window_that_shows_nothing_is_a_fault(folder: Path) -> None:
-    def change(rows: list[dict[str, dict[str, int]]]) -> None:
-        rows[2]["crop"]["width"] = -30  # so that it opens on the third step to the left
+    def change(table: list[dict[str, dict[str, int]]]) -> None:
+        table[2]["crop"]["width"] = -30  # so that it opens on the third step to the left
 
     edit(folder, Dataset.COCO, change)
-    faults = report(folder, Dataset.COCO).faults
+    faults = check(folder, Dataset.COCO).faults
     assert faults
     assert all(f.startswith("sample 8: Box(") and f.endswith("shows nothing") for f in faults)
 
 
 def test_missing_jsonl_is_one_fault(folder: Path) -> None:
     (folder / ROD.jsonl).unlink()
-    (only,) = report(folder).faults
+    (only,) = check(folder).faults
     assert "does not exist" in only
 
 
@@ -168,7 +171,7 @@ def test_missing_jsonl_is_one_fault(folder: Path) -> None:
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(cli.app, list(arguments))
+    result = CliRunner().invoke(app, list(arguments))
     return result.exit_code, result.output
 
 
@@ -184,12 +187,12 @@ def test_command_exits_1_and_lists_the_faults(folder: Path) -> None:
     (folder / ROD.value / "1_0.png").unlink()
     code, said = run("verify", "--data-dir", str(folder), "--datasets", "rod,coco")
     assert code == 1
-    assert f"rod: sample 5: picture {ROD.value}/1_0.png is neither in" in said
+    assert f"rod: sample 5: image {ROD.value}/1_0.png is neither in" in said
     assert VSOD.value not in said
 
 
 def test_command_uses_the_folder_that_is_set(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(sources.DATA_DIR, str(folder))
+    monkeypatch.setenv(DATA_DIR, str(folder))
     assert run("verify")[0] == 0
 
 
@@ -220,7 +223,7 @@ def test_odd_members_are_noted_and_are_no_fault(folder: Path) -> None:
 
 
 def test_info_tells_where_everything_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(sources.DATA_DIR, str(folder))
+    monkeypatch.setenv(DATA_DIR, str(folder))
     (folder / "a.zip").write_bytes(zipped(folder, ROD.value))
     (folder / VSOD.jsonl).unlink()
     code, said = run("info")
@@ -241,7 +244,7 @@ def test_info_tells_where_everything_is(folder: Path, monkeypatch: pytest.Monkey
 def test_info_without_data_names_the_command_and_asks_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv(sources.DATA_DIR, raising=False)
+    monkeypatch.delenv(DATA_DIR, raising=False)
     monkeypatch.setenv("PROACTIVEBENCH_OFFLINE", "1")
     code, said = run("info")
     assert code == 0, said

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from proactivebench_tasks.data import zip_archive as archives
+from proactivebench_tasks.data import zip_archive
 from proactivebench_tasks.data.store import LocalStore
 from proactivebench_tasks.data.zip_archive import LocalArchive
 from proactivebench_tasks.errors import DataError
@@ -84,10 +84,22 @@ def test_zip64_is_read(tmp_path: Path) -> None:
     assert read(tmp_path / "a.zip", "a.png") == b"content" * 1000
 
 
-def test_zip64_directory_is_read(tmp_path: Path) -> None:
-    """More than 65,535 members need one."""
-    archive = make(tmp_path / "a.zip", {f"{i:05d}.png": b"%d" % i for i in range(70_000)}, 0)
-    assert read(archive, "69999.png") == b"69999"
+def test_zip64_with_many_members_is_read(tmp_path: Path) -> None:
+    """More than 65,535 need another form of the list of members."""
+    file = tmp_path / "a.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("00000.png", b"0")
+        # As if they had been written, but in no time: all of them lie where the first one lies.
+        first = archive.getinfo("00000.png")
+        for number in range(1, 69_999):
+            other = zipfile.ZipInfo(f"{number:05d}.png")
+            other.header_offset, other.CRC = first.header_offset, first.CRC
+            other.compress_size, other.file_size = first.compress_size, first.file_size
+            archive.filelist.append(other)
+        archive.writestr("69999.png", b"69999")
+    assert file.read_bytes().count(b"PK\x06\x06") == 1  # the record that only zip64 has
+    assert read(file, "69999.png") == b"69999"
+    assert read(file, "44444.png") == b"0"
     again = LocalStore(tmp_path)
     started = time.perf_counter()
     assert again.read("00000.png") == b"0"
@@ -125,7 +137,7 @@ def test_names_that_climb_out_are_listed_and_never_read(
     folder = LocalStore(archive.parent)
     assert folder.read("ROD/1.png") == b"good"
     assert folder.read(name.replace("\\", "/")) is None
-    ((rejected, reason),) = LocalArchive(archive).directory.rejected()
+    ((rejected, reason),) = LocalArchive(archive).index.rejected()
     assert rejected == name.replace("\\", "/")
     assert "absolute" in reason or "climbs out" in reason
     assert {path for path in tmp_path.rglob("*")} == before
@@ -230,8 +242,8 @@ def test_bomb_that_hides_its_size_is_stopped_early(
             return self.it.eof
 
     archive = bomb(tmp_path / "a.zip", 1000, 200_000_000)
-    watched = {**archives._DECOMPRESSORS, 8: lambda: Watched(-15)}
-    monkeypatch.setattr(archives, "_DECOMPRESSORS", watched)
+    watched = {**zip_archive._DECOMPRESSORS, 8: lambda: Watched(-15)}
+    monkeypatch.setattr(zip_archive, "_DECOMPRESSORS", watched)
     with pytest.raises(DataError, match="does not have the 1,000 bytes"):
         read(archive, "a.png")
     assert taken == [1001]
@@ -268,9 +280,10 @@ def test_any_damage_is_an_error_or_harmless(tmp_path: Path) -> None:
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)
         file = tmp_path / "data" / f"{number}.zip"
         file.write_bytes(damaged)
+        store = LocalStore(tmp_path / "data")
         for name in content:
             try:
-                assert LocalStore(tmp_path / "data").read(name) in (content[name], None)
+                assert store.read(name) in (content[name], None)
             except DataError:
                 failed += 1
         file.unlink()
@@ -301,7 +314,7 @@ def test_what_is_nowhere_is_told_with_the_archives_looked_into(tmp_path: Path) -
     assert all(part in message for part in ("ROD/2.png", "a.zip", "proactivebench download"))
 
 
-def test_replaced_archive_gets_a_new_directory(tmp_path: Path) -> None:
+def test_replaced_archive_gets_a_new_index(tmp_path: Path) -> None:
     archive = make(tmp_path / "a.zip", {"a.png": b"old"})
     assert read(archive, "a.png") == b"old"
     make(archive, {"a.png": b"new and longer", "b.png": b"more"})
@@ -317,7 +330,7 @@ def test_threads_read_at_once(tmp_path: Path) -> None:
         assert list(pool.map(folder.read, content)) == list(content.values())
 
 
-def test_directory_is_read_once_by_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_is_made_once_for_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = make(tmp_path / "a.zip", {"a.png": b"content"})
     opened = []
     real = LocalArchive.open

@@ -1,4 +1,4 @@
-"""A stand-in for the Hugging Face hub: the HTTP API as huggingface_hub and its file system call it.
+"""A stand-in for the Hugging Face hub: the HTTP API that huggingface_hub and its file system call.
 
     with HubServer({"test/a.zip": b"..."}) as hub:
         hub.url                      # for HF_ENDPOINT
@@ -82,18 +82,18 @@ class Trouble:
 
 
 class HubServer:
-    """Serves one dataset repository. ``files`` may be changed; then ``commit`` has to be, too."""
+    """Serves one dataset repository. Who changes ``files`` has to change ``commit``, too."""
 
     def __init__(self, files: dict[str, bytes], page: int = 1000) -> None:
-        self.files = {"README.md": README.encode(), **files}
-        self.page = page
+        self.files = {"README.md": README.encode(), **files}  # path in the repository -> content
+        self.page = page  # entries of the tree in one answer; a `Link` header leads to the rest
         self.commit = "c0ffee" + "0" * 34
-        self.token: str | None = None  # needed, if set
-        self.requests: list[str] = []
-        self.cdn_tokens: set[str] = set()  # that arrived where they should not
-        self.pauses: list[float] = []
+        self.token: str | None = None  # if set, requests without it are refused
+        self.requests: list[str] = []  # "METHOD /path" of each request so far
+        self.cdn_tokens: set[str] = set()  # tokens that the CDN was sent; it should get none
+        self.pauses: list[float] = []  # seconds that the client wanted to sleep; see `connect`
         self.ranges = True  # whether range requests are understood
-        self.sent: Counter[str] = Counter()
+        self.sent: Counter[str] = Counter()  # path in the repository -> bytes of bodies sent
         self.troubles: list[Trouble] = []
         self.lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -111,13 +111,17 @@ class HubServer:
         self._server.server_close()
 
     def fail(self, part: str, status: int, times: int = 1, **headers: str) -> None:
+        """Answer the next requests whose path has ``part`` in it with ``status``. A header's name
+        has underscores for its dashes: ``Retry_After="17"``."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         self.troubles.append(Trouble(part, times, status, headers=fields))
 
     def cut(self, part: str, after: int, times: int = 1) -> None:
+        """Close the connection ``after`` bytes of the next answers whose path has ``part``."""
         self.troubles.append(Trouble(part, times, after=after))
 
     def trouble(self, path: str) -> Trouble | None:
+        """The trouble that a request for this path meets, counted down."""
         with self.lock:
             for trouble in self.troubles:
                 if trouble.part in path and trouble.times > 0:
@@ -314,7 +318,8 @@ def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
 def connect(monkeypatch: pytest.MonkeyPatch, hub: HubServer, folder: Path) -> None:
     """Have huggingface_hub, in this process, talk to the stand-in and cache in ``folder``.
 
-    The pauses that it makes before it tries again are noted in ``hub.pauses`` and take no time.
+    The pauses that it makes before it tries again are noted in ``hub.pauses`` and take no time,
+    but ``time.monotonic`` counts them.
     """
     close_session()
     monkeypatch.setattr(constants, "ENDPOINT", hub.url)
@@ -323,15 +328,16 @@ def connect(monkeypatch: pytest.MonkeyPatch, hub: HubServer, folder: Path) -> No
     monkeypatch.delenv("PROACTIVEBENCH_DATA_DIR", raising=False)
     template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-    real = time.sleep
+    sleep, monotonic = time.sleep, time.monotonic
 
     def pause(seconds: float) -> None:
         if seconds < 0.5:  # a lock that polls
-            real(seconds)
+            sleep(seconds)
         else:
             hub.pauses.append(seconds)
 
     monkeypatch.setattr("time.sleep", pause)
+    monkeypatch.setattr("time.monotonic", lambda: monotonic() + sum(hub.pauses))
 
 
 def zipped(folder: Path, *names: str, padding: int = 0) -> bytes:

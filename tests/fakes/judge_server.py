@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
-import os
 import re
 import threading
 from collections import Counter
@@ -25,7 +24,7 @@ from aiohttp import web
 from proactivebench_tasks.transcripts.open_ended import OpenEnded
 
 if TYPE_CHECKING:
-    import pytest
+    pass
 
 ANSWERS = "Wait for the occlusion to disappear, Rewind the video, Move the camera, A tree."
 
@@ -50,13 +49,6 @@ def record(number: int, **changes: Any) -> OpenEnded:
 def marks(number: int, count: int = 4) -> list[int]:
     """What the server says of ``reply NUMBER``: the number's bits."""
     return [number >> i & 1 for i in range(count)]
-
-
-def forget_judges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take what names a judge of this machine out of the environment."""
-    for name in list(os.environ):
-        if name.startswith(("PROACTIVEBENCH_JUDGE", "OPENAI_")):
-            monkeypatch.delenv(name)
 
 
 def now() -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import datasets
 import pytest
 from fakes import probe
-from fakes.judge_server import Act, JudgeServer, forget_judges, never
+from fakes.judge_server import Act, JudgeServer, never
 from lmms_eval import evaluator
 from lmms_eval.tasks import TaskManager
 
@@ -39,7 +39,6 @@ DEMO = [f"proactivedemo_oeg_{dataset.task}" for dataset in Dataset]
 
 @pytest.fixture(autouse=True)
 def own_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    forget_judges(monkeypatch)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "hf"))
 
 
