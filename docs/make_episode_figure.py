@@ -1,6 +1,6 @@
 """Draws an episode of the demo, turn by turn, as README shows it: docs/images/episode.png.
 
-    python docs/make_episode_figure.py
+Run it as ``python docs/make_episode_figure.py``.
 """
 
 from __future__ import annotations

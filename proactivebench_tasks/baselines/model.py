@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import torch
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 
@@ -37,6 +38,7 @@ class Baseline(lmms):
         self.open_ended = OPEN_ENDED[policy]
         self.seed = int(seed)
         self.batch_size = int(batch_size)
+        self.device = torch.device("cpu")  # the harness gathers results there, with several ranks
         #: A random answer to what was seen before is drawn anew (see rollout/runner.py, reuse).
         self.deterministic = policy != "random"
 

@@ -191,7 +191,7 @@ def _protocol(sources: Mapping[str, str], origin: str) -> Protocol:
     template = "def apply_multi_choice_template"
     intro, request = _literals(sources, "data_utils.py", "user_prompt", template, 2)
     zoom_hint, camera_hint = texts("hint_prompt", Dataset.COCO, 2)
-    hints = {d.task: texts("hint_prompt", d)[0] for d in Dataset if d is not Dataset.COCO}
+    hints = {d.task: texts("hint_prompt", d)[0] for d in _CLASSES if d is not Dataset.COCO}
     (ids,) = _literals(sources, "data_utils.py", "FILTER", None, 1)
     (judge_system,) = _literals(sources, "open_ended_gen.py", "SYSTEM_PROMPT", None, 1)
     (judge_user,) = _literals(sources, "open_ended_gen.py", "USER_PROMPT", None, 1)
@@ -208,7 +208,7 @@ def _protocol(sources: Mapping[str, str], origin: str) -> Protocol:
         oeg_hint=oeg_hint,
         judge_system=judge_system,
         judge_user=judge_user,
-        sample_ids={d: frozenset(ids[d.value]) for d in Dataset},
+        sample_ids={d: frozenset(ids[d.value]) for d in _CLASSES},
     )
 
 

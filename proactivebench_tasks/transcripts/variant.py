@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import HarnessError
@@ -43,6 +43,18 @@ class Variant(BaseModel):
     #: Seed of what random mode draws, together with the sample.
     seed: Count = 0
 
+    @model_validator(mode="after")
+    def _consistent(self) -> Variant:
+        """What a key would change must be there: a key without effect is a mistake."""
+        needs = {"cot": "icl", "icl_ends_only": "icl", "icl_generic": "icl"}
+        needs |= {"oeg_hint": "open_ended", "judge": "open_ended"}
+        for key, other in needs.items():
+            if getattr(self, key) and not getattr(self, other):
+                raise ValueError(f"{key} has no effect without {other}")
+        if self.open_ended and self.mode is not Mode.NORMAL:
+            raise ValueError(f"open_ended does not go with mode {self.mode.value}")
+        return self
+
     def asked_for(self) -> dict[str, Any]:
         """What differs from the default."""
         return self.model_dump(exclude_defaults=True)
@@ -66,6 +78,8 @@ class Variant(BaseModel):
 
 
 def _fault(error: Any) -> str:
+    if error["type"] == "value_error":  # our own checks name their keys themselves
+        return str(error["ctx"]["error"])
     key = error["loc"][0]
     if error["type"] == "extra_forbidden":
         return f"unknown key {key!r}; known: {', '.join(Variant.model_fields)}"
