@@ -97,8 +97,8 @@ def _one_of(text: str, options: Sequence[str], why: Mismatch) -> Reading | None:
             return Reading(None, Mismatch.SEVERAL)  # a letter, and another option's text
         after = rest and _bare(rest) != labels[position]
         return Reading(position, Mismatch.TEXT_AFTER if after else why)
-    position = _label_at_start(text, labels)
-    return None if position is None else Reading(position, Mismatch.TEXT_AFTER)
+    named = _label_at_start(text, labels)
+    return None if named is None else Reading(named, Mismatch.TEXT_AFTER)
 
 
 def _label_at_start(text: str, labels: Sequence[str]) -> int | None:
