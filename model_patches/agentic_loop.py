@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from proactivebench_tasks.errors import HarnessError
+from proactivebench_tasks.model_patches import place, quiet, reasoning_tags
 from proactivebench_tasks.model_patches import response_cache as caching
 from proactivebench_tasks.rollout import runner
 
@@ -23,12 +23,7 @@ def apply(ours: Callable[..., str]) -> None:
     """Let requests whose ``doc_to_text`` is ``ours`` be played by ``runner.run``."""
     from lmms_eval import evaluator
 
-    original = getattr(evaluator, _NAME, None)
-    if original is None:
-        raise HarnessError(
-            f"this lmms-eval has no evaluator.{_NAME}, so ProactiveBench cannot run in it; "
-            "supported are lmms-eval 0.7.0 to 0.7.3: pip install 'lmms-eval>=0.7,<0.8'"
-        )
+    original = place.find(evaluator, _NAME)
     if getattr(original, "routes", None) is ours:
         return
 
@@ -42,11 +37,17 @@ def apply(ours: Callable[..., str]) -> None:
         is_ours = [getattr(request.args[3], "func", None) is ours for request in requests]
         theirs = [r for r, mine in zip(requests, is_ours, strict=True) if not mine]
         played = [r for r, mine in zip(requests, is_ours, strict=True) if mine]
-        if played and response_cache is not None:
-            caching.adopt(response_cache)
         other = iter(original(lm, theirs, agentic_trace_mode, response_cache) if theirs else ())
-        our = iter(runner.run(lm, played, response_cache) if played else ())
+        our = iter(_play(lm, played, response_cache) if played else ())
         return [next(our if mine else other) for mine in is_ours]
 
     dispatch.routes = ours  # type: ignore[attr-defined]
     setattr(evaluator, _NAME, dispatch)
+
+
+def _play(lm: Any, requests: list[Any], response_cache: Any) -> list[Any]:
+    for request in requests:  # whose hash tells documents apart in the samples file
+        _, _, _, _, doc_id, task, split = request.args
+        request.doc = lm.task_dict[task][split][doc_id]
+    with caching.apply(response_cache, requests), quiet.only_ours(quiet.CALLS):
+        return runner.run(lm, requests, response_cache, reasoning_tags.tags_of)

@@ -2,6 +2,7 @@
 
 What a ``!function`` in a task's YAML raises, lmms-eval turns into "Failed to import function ...",
 which is the last and often the only line that a user reads. This can go once it names the cause.
+Needed by lmms-eval 0.7.0 to 0.7.3.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import functools
 from typing import Any
 
 from proactivebench_tasks.errors import ProactiveBenchError
+from proactivebench_tasks.model_patches import place
 
 
 def apply() -> None:
     """Let ``TaskManager.load_task_or_group`` raise our error instead of the one made from it."""
-    from lmms_eval.tasks import TaskManager
-
-    original = TaskManager.load_task_or_group
-    if getattr(original, "clear", False):
+    manager = place.find("lmms_eval.tasks", "TaskManager")
+    original = place.find(manager, "load_task_or_group")
+    if getattr(original, "shows_our_errors", False):
         return
 
     @functools.wraps(original)
@@ -29,5 +30,5 @@ def apply() -> None:
                 raise error.__cause__ from None
             raise
 
-    load_task_or_group.clear = True  # type: ignore[attr-defined]
-    TaskManager.load_task_or_group = load_task_or_group
+    load_task_or_group.shows_our_errors = True  # type: ignore[attr-defined]
+    manager.load_task_or_group = load_task_or_group

@@ -1,6 +1,7 @@
 """Makes lmms-eval find our task folder without ``--include_path``.
 
-lmms-eval has an entry point for models but none for tasks. This can go once it has one.
+lmms-eval has an entry point for models but none for tasks. This can go once it has one. Needed by
+lmms-eval 0.7.0 to 0.7.3.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import functools
 from pathlib import Path
 from typing import Any
 
+from proactivebench_tasks.model_patches import place
+
 
 def apply(folder: Path) -> None:
     """Let every ``TaskManager`` index ``folder`` too, after the folders that it was given."""
-    from lmms_eval.tasks import TaskManager
-
-    original = TaskManager.initialize_tasks
+    manager = place.find("lmms_eval.tasks", "TaskManager")
+    original = place.find(manager, "initialize_tasks")
     if getattr(original, "adds", None) == folder:
         return
 
@@ -24,4 +26,4 @@ def apply(folder: Path) -> None:
         return original(self, [*given, str(folder)], *args, **kwargs)
 
     initialize_tasks.adds = folder  # type: ignore[attr-defined]
-    TaskManager.initialize_tasks = initialize_tasks
+    manager.initialize_tasks = initialize_tasks

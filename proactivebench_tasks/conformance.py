@@ -46,7 +46,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome for one file. ``differences`` holds the first one of each differing row."""
+    """The outcome for one file. ``differences`` holds the first one of each differing row; its
+    field is ``error`` where the row could not be played on."""
 
     episodes: int
     verdicts: int
@@ -96,7 +97,7 @@ def _episode(
     dataset = Dataset.parse(record["dataset"])
     sample = parse_sample(dataset, record["sample"])
     mode = Mode(record["mode"])
-    episode = Episode(sample, protocol, mode)
+    episode = Episode(sample, protocol, mode, own_options=True)
     check = partial(_check, dataset, line)
 
     normal = mode is Mode.NORMAL
@@ -106,17 +107,17 @@ def _episode(
         if episode.done:
             yield Difference(dataset.value, line, number, "stop", False, True)
             return
-        seen = episode.observe()
-        if wording:
-            hinted = protocol.prompt(sample, reference=mode is Mode.REFERENCE, hint=True)
-            hashes = {
-                "prompt_sha256": _sha256(seen.prompt),
-                "hint_prompt_sha256": _sha256(hinted),
-                "mcqa_prompt_sha256": _sha256(seen.text),
-            }
-            yield from check(number, step, hashes)
-        turn = episode.step(step["answer"])
+        if not isinstance(answer := step["answer"], str):
+            raise TypeError(f"answer {answer!r:.60}")
+        try:
+            hashes = _hashes(episode) if wording else {}
+            turn = episode.step(answer)
+        except Exception as error:  # this row's difference; the others are still compared
+            reason = f"{type(error).__name__}: {error}"
+            yield Difference(dataset.value, line, number, "error", None, reason)
+            return
         ours = {
+            **hashes,
             "image": turn.image_path,
             "crop": turn.crop and turn.crop.to_list(),
             "options": list(turn.options),
@@ -133,6 +134,17 @@ def _episode(
         "image_ids": [turn.image_id for turn in episode.turns],
     }
     yield from check(None, record, totals)
+
+
+def _hashes(episode: Episode) -> dict[str, str]:
+    seen = episode.observe()
+    reference = episode.mode is Mode.REFERENCE
+    hinted = episode.protocol.prompt(episode.sample, reference=reference, hint=True)
+    return {
+        "prompt_sha256": _sha256(seen.prompt),
+        "hint_prompt_sha256": _sha256(hinted),
+        "mcqa_prompt_sha256": _sha256(seen.text),
+    }
 
 
 def _verdict(

@@ -23,6 +23,10 @@ class ProtocolError(ProactiveBenchError):
     """The official wording and id lists cannot be had, or are not the ones expected."""
 
 
+class RecordError(ProactiveBenchError, ValueError):
+    """A text is no record of a sample, or not of the sample that it should be of."""
+
+
 class HarnessError(ProactiveBenchError):
     """The installed lmms-eval, or a model wrapper in it, does not do what this plugin needs."""
 

@@ -7,20 +7,30 @@ through the entry point or through ``--include_path``.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import datasets
+from lmms_eval.api.filter import Filter
 from loguru import logger
 from PIL.Image import Image
 
-from proactivebench_tasks.model_patches import agentic_loop
-from proactivebench_tasks.results import metrics
+from proactivebench_tasks.errors import RecordError
+from proactivebench_tasks.model_patches import (
+    agentic_loop,
+    baseline,
+    efficiency,
+    evaluation,
+    input_media,
+    reasoning_tags,
+    result_files,
+    sample_values,
+)
+from proactivebench_tasks.results import scoring
+from proactivebench_tasks.results.scoring import OnFault, texts_of
 from proactivebench_tasks.rollout import documents
 from proactivebench_tasks.rollout.documents import Document
 from proactivebench_tasks.rollout.visuals import image_of
-from proactivebench_tasks.transcripts.open_ended import OpenEnded
-from proactivebench_tasks.transcripts.transcript import Transcript
 from proactivebench_tasks.transcripts.variant import Variant
 
 OPEN_ENDED_SAMPLES = 100  # of each dataset, in the published open-ended runs
@@ -50,32 +60,40 @@ def official_subset(rows: datasets.Dataset) -> datasets.Dataset:
     return rows.select(order[:OPEN_ENDED_SAMPLES])
 
 
-def process_results(doc: Document, results: list[str]) -> dict[str, float]:
-    """The metrics of a document, from its transcript. A response that is none counts as failed."""
-    try:
-        sample = documents.sample(doc)
-        transcript = Transcript.from_json(results[0], sample)
-        summary = transcript.score(sample, documents.suite(doc).protocol)
-        return metrics.multiple_choice(summary, transcript.reused)
-    except ValueError as error:
-        _complain(doc, results[0], error)
-        return metrics.multiple_choice(None)
+class AllRepeats(Filter):
+    """Keeps the responses of all ``--repeats``, of which the harness would keep the first: the text
+    if there is one, else the list of them."""
+
+    def apply(self, resps: Iterable[Sequence[str]], docs: object) -> list[str | list[str]]:
+        return [each[0] if len(each) == 1 else list(each) for each in resps]
 
 
-def process_open_ended(doc: Document, results: list[str]) -> dict[str, float]:
-    """The metrics of an open-ended document, from its judged record; failed alike."""
-    try:
-        return metrics.open_ended(OpenEnded.from_json(results[0], documents.sample(doc)))
-    except ValueError as error:
-        _complain(doc, results[0], error)
-        return metrics.open_ended(None)
+def process_results(doc: Document, results: list[Any]) -> dict[str, Any]:
+    """All that a document's row in the samples file says, from its record or records."""
+    sample, protocol = documents.sample(doc), documents.suite(doc).protocol
+    return scoring.multiple_choice(texts_of(results[0]), sample, protocol, _complain(doc))
 
 
-def _complain(doc: Document, response: str, error: Exception) -> None:
-    logger.error(
-        f"{doc['dataset']}, sample {doc['id']}: the response is no transcript of it "
-        f"({error!r}) and counts as failed: {response!r:.200}"
-    )
+def process_open_ended(doc: Document, results: list[Any]) -> dict[str, Any]:
+    """The same for an open-ended document, from its judged record or records."""
+    return scoring.open_ended(texts_of(results[0]), documents.sample(doc), _complain(doc))
+
+
+def _complain(doc: Document) -> OnFault:
+    def complain(response: str, error: RecordError) -> None:
+        logger.error(
+            f"{doc['dataset']}, sample {doc['id']}: the response is no record of it ({error}) and "
+            f"counts as failed: {response!r:.200}"
+        )
+
+    return complain
 
 
 agentic_loop.apply(doc_to_text)
+evaluation.apply(doc_to_text)
+sample_values.apply()
+reasoning_tags.apply()
+efficiency.apply()
+baseline.apply()
+input_media.apply()
+result_files.apply()

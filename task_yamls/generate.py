@@ -26,6 +26,7 @@ from posixpath import dirname, relpath
 from typing import Literal
 
 from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.results.metrics import MULTIPLE_CHOICE, OPEN_ENDED, Metric
 
 FOLDER = Path(__file__).parent
 HEADER = "# Written by task_yamls/generate.py; an edit made here is lost.\n"
@@ -67,6 +68,27 @@ STUDIES = (
 )
 # fmt: on
 
+
+def _metric_list(metrics: Iterable[Metric]) -> str:
+    """What users compare, as a task lists it; no arrow is shown where neither is better."""
+    lines = [
+        f"  - {{metric: {metric.name}, aggregation: mean, "
+        f"higher_is_better: {json.dumps(metric.higher_is_better)}}}\n"
+        for metric in metrics
+        if metric.is_listed
+    ]
+    return "metric_list:\n" + "".join(lines)
+
+
+def _group_metrics(metrics: Iterable[Metric]) -> str:
+    lines = [
+        f"  - {{metric: {metric.name}, weight_by_size: false}}\n"
+        for metric in metrics
+        if metric.is_listed
+    ]
+    return "aggregate_metric_list:\n" + "".join(lines)
+
+
 #: The files that no table makes: what all others include, and the group of the two groups.
 BASES = {
     "group.yaml": """\
@@ -86,28 +108,21 @@ doc_to_text: !function proactivebench_tasks.hooks.doc_to_text
 doc_to_target: answer
 process_results: !function proactivebench_tasks.hooks.process_results
 generation_kwargs: {max_new_tokens: 50, temperature: 0, do_sample: false, until: []}
-metric_list:
-  - {metric: acc, aggregation: mean, higher_is_better: true}
-  - {metric: ps, aggregation: mean, higher_is_better: true}
-  - {metric: asked, aggregation: mean, higher_is_better: true}
-  - {metric: max_steps, aggregation: mean, higher_is_better: false}
-  - {metric: mismatch, aggregation: mean, higher_is_better: false}
-  - {metric: failed, aggregation: mean, higher_is_better: false}
-  - metric: reused
-    aggregation: !function proactivebench_tasks.results.metrics.total
-    higher_is_better: true
+filter_list:
+  - name: none
+    filter:
+      - function: !function proactivebench_tasks.hooks.AllRepeats
+"""
+    + _metric_list(MULTIPLE_CHOICE)
+    + """\
 metadata:
   version: 1
 """,
     "mcqa/_mcqa_group.yaml": """\
 # Everything that the groups of multiple-choice tasks share: the plain mean over their tasks.
-aggregate_metric_list:
-  - {metric: acc, weight_by_size: false}
-  - {metric: ps, weight_by_size: false}
-  - {metric: asked, weight_by_size: false}
-  - {metric: max_steps, weight_by_size: false}
-  - {metric: mismatch, weight_by_size: false}
-  - {metric: failed, weight_by_size: false}
+"""
+    + _group_metrics(MULTIPLE_CHOICE)
+    + """\
 metadata:
   version: 1
 """,
@@ -123,23 +138,15 @@ generation_kwargs: {max_new_tokens: 4096, temperature: 1.0, do_sample: true, unt
 filter_list:
   - name: none
     filter:
-      - function: take_first
       - function: !function proactivebench_tasks.judge.stage.JudgeFilter
-metric_list:
-  - {metric: acc, aggregation: mean, higher_is_better: true}
-  - {metric: ps, aggregation: mean, higher_is_better: true}
-  - {metric: agg, aggregation: mean, higher_is_better: true}
-  - {metric: unscored, aggregation: mean, higher_is_better: false}
-  - {metric: failed, aggregation: mean, higher_is_better: false}
-""",
+      - function: !function proactivebench_tasks.hooks.AllRepeats
+"""
+    + _metric_list(OPEN_ENDED),
     "oeg/_oeg_group.yaml": """\
 # Everything that the groups of open-ended tasks share: the plain mean over their tasks.
-aggregate_metric_list:
-  - {metric: acc, weight_by_size: false}
-  - {metric: ps, weight_by_size: false}
-  - {metric: agg, weight_by_size: false}
-  - {metric: unscored, weight_by_size: false}
-  - {metric: failed, weight_by_size: false}
+"""
+    + _group_metrics(OPEN_ENDED)
+    + """\
 metadata:
   version: 1
 """,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loguru import logger
 from typer.testing import CliRunner
 
 from proactivebench_tasks import config, model_patches, task_yamls
@@ -79,13 +77,10 @@ def nothing_else_is_set(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.fixture
-def warnings() -> Iterator[list[str]]:
+def warnings(log: list[str]) -> list[str]:
     """What is warned of, as in a process that has not warned of anything yet."""
     config._warn_of_unknown.cache_clear()
-    lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), format="{level} {message}")
-    yield lines
-    logger.remove(sink)
+    return log
 
 
 def expected(name: str) -> str:

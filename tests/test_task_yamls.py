@@ -68,8 +68,8 @@ def test_study_has_tasks_and_a_group_and_their_demo_twins(tmp_path: Path) -> Non
 
 
 def test_open_ended_study_is_judged_without_a_model_on_the_demo_data(tmp_path: Path) -> None:
-    kwargs = {"open_ended": True, "strip_thinking": True}
-    write(files([Study("calm-oeg", ALL, kwargs, "Thoughts are dropped.")]), tmp_path)
+    kwargs = {"open_ended": True, "oeg_hint": True}
+    write(files([Study("calm-oeg", ALL, kwargs, "One may help.")]), tmp_path)
     configs = loaded(tmp_path)
 
     official = configs["proactivebench-calm-oeg_vsod"]

@@ -26,7 +26,7 @@ def oracle(episode: Episode, rng: random.Random) -> str:
 def any_option(episode: Episode, rng: random.Random) -> str:
     """Any option of the list, all equally likely: chance level. The name ``random`` of this policy
     has nothing to do with the mode ``random``, whose suggestions are meaningless."""
-    return rng.choice(episode.suggestions + episode.sample.categories)
+    return rng.choice(episode.options)
 
 
 def reactive(episode: Episode, rng: random.Random) -> str:
@@ -43,7 +43,7 @@ def always_ask(episode: Episode, rng: random.Random) -> str:
 
 def refuse(episode: Episode, rng: random.Random) -> str:
     """Decline to answer."""
-    refusals = (o for o in episode.suggestions if not is_suggestion(o))
+    refusals = (o for o in episode.listed if not is_suggestion(o))
     return next(refusals, SILENCE)
 
 
@@ -104,5 +104,5 @@ def _told(category: str) -> str:
 def _valid_answers(episode: Episode) -> tuple[list[str], list[str]]:
     """The valid open-ended answers: suggestions, and names of the category."""
     answers = split_answers(episode.environment.open_ended_answers())
-    leading = episode.environment.open_ended_suggestions
+    leading = episode.environment.num_open_ended_suggestions()
     return answers[:leading], answers[leading:]

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from proactivebench_tasks.baselines import chance as levels
 from proactivebench_tasks.data import rows
 from proactivebench_tasks.data.prepared import prepared
 from proactivebench_tasks.data.suite import Suite
+from proactivebench_tasks.environments import chance as levels
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.protocol.samples import Dataset
 

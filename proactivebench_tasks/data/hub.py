@@ -156,8 +156,12 @@ class Hub:
         To be used inside ``hub_errors``: opening and reading raise what huggingface_hub raises.
         """
         return self._system.open(  # type: ignore[no-any-return]
-            f"{self._root}/{file.path}", "rb", size=file.size, cache_type="none"
+            self.address(file), "rb", size=file.size, cache_type="none"
         )
+
+    def address(self, file: HubFile) -> str:
+        """A file's address in the hub's file system, at the commit that is read."""
+        return f"{self._root}/{file.path}"
 
     def bytes_at(self, file: HubFile, start: int, end: int) -> bytes:
         """The bytes of a file from ``start`` up to ``end``, or up to its end, in one request."""

@@ -58,6 +58,10 @@ class HubArchive(ZipArchive):
         self._fetched = 0  # bytes of this archive's images that this process has read
         self._warned = False
 
+    @property
+    def address(self) -> str:
+        return f"hf://{self._hub.address(self.file)}"
+
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         with (
@@ -155,6 +159,13 @@ class HubStore(Store):
     def __contains__(self, image_path: str) -> bool:
         here = any(image_path in folder for folder in self.folders)
         return here or self.archives.find(image_path) is not None
+
+    def locate(self, image_path: str) -> str:
+        for folder in self.folders:
+            if (found := folder.locate(image_path)) != image_path:
+                return found
+        # Nobody is asked only to tell where a file would be.
+        return (self._archives and self._archives.locate(image_path)) or image_path
 
     def missing(self, image_path: str) -> str:
         return (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from proactivebench_tasks.environments import parse_sample, reachable
 from proactivebench_tasks.errors import DataError
@@ -23,8 +22,7 @@ class Row:
     """A valid row of a jsonl."""
 
     line: int  # in the file, from 1
-    columns: Mapping[str, Any]  # all of them, also those that the benchmark does not define
-    sample: Sample  # the columns that it does define
+    sample: Sample
 
 
 def read(
@@ -46,7 +44,7 @@ def read(
                     raise fault from error
                 on_fault(fault)
             else:
-                yield Row(line, columns, sample)
+                yield Row(line, sample)
     except FileNotFoundError:
         raise DataError(
             f"{path} does not exist; the data folder must hold one jsonl per dataset. "
@@ -57,12 +55,10 @@ def read(
 def is_evaluated(protocol: Protocol, row: Row) -> bool:
     """Whether a row is part of the evaluation.
 
-    The protocol must list the row's id. Rows that say ``strong_occlusions: false``, as some of VSOD
-    do, are left out: hardly anything hides their answer.
+    The protocol must list the row's id, and something must hide its answer.
     """
-    if row.columns.get("strong_occlusions") is False:
-        return False
-    return protocol.accepts(row.sample.dataset, row.sample.id)
+    sample = row.sample
+    return sample.strong_occlusions is not False and protocol.accepts(sample.dataset, sample.id)
 
 
 def id_faults(protocol: Protocol, dataset: Dataset, ids: Sequence[int]) -> list[str]:

@@ -66,6 +66,11 @@ class Store(ABC):
         """Whether there is a file at this path. Only ``read`` tells whether it is intact."""
 
     @abstractmethod
+    def locate(self, image_path: str) -> str:
+        """Where a file at this path opens: a path, or an address that ``fsspec.open`` takes, such
+        as ``zip://MEMBER::/path/to/archive.zip``. The bare path where there is no such file."""
+
+    @abstractmethod
     def missing(self, image_path: str) -> str:
         """The message for a user whose episode needs an image that the store lacks."""
 
@@ -134,6 +139,11 @@ class LocalStore(Store):
             if file.is_file():
                 return True
         return self.archives.find(image_path) is not None
+
+    def locate(self, image_path: str) -> str:
+        if (file := self.folder / image_path).is_file():
+            return str(file.absolute())
+        return self.archives.locate(image_path) or image_path
 
     def missing(self, image_path: str) -> str:
         return (

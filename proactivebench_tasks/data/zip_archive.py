@@ -14,7 +14,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -57,6 +57,11 @@ class ZipArchive(ABC):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """What ``fsspec.open`` opens the archive by."""
 
     @abstractmethod
     def open(self) -> AbstractContextManager[IO[bytes]]:
@@ -136,6 +141,10 @@ class LocalArchive(ZipArchive):
         status = path.stat()
         super().__init__(str(self.path), f"{status.st_size} {status.st_mtime_ns}", status.st_size)
 
+    @property
+    def address(self) -> str:
+        return str(self.path)
+
     def open(self) -> IO[bytes]:
         return self.path.open("rb")
 
@@ -184,6 +193,15 @@ class ZipArchives:
                 return archive, member
         if self._broken:
             raise DataError("; ".join(self._broken.values()))
+        return None
+
+    def locate(self, path: str) -> str | None:
+        """The address that ``fsspec.open`` opens the member at this path by; ``None`` if no archive
+        that can be read has one."""
+        with suppress(DataError):
+            if (found := self.find(path)) is not None:
+                archive, member = found
+                return f"zip://{member.path}::{archive.address}"
         return None
 
     def read(self, path: str) -> bytes | None:

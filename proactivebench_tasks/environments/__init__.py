@@ -15,7 +15,7 @@ from proactivebench_tasks.environments.rod import RodEnvironment
 from proactivebench_tasks.environments.vsod import VsodEnvironment
 from proactivebench_tasks.protocol.samples import Dataset, Sample, parse
 
-ENVIRONMENTS: Mapping[Dataset, type[Environment[Any]]] = {
+ENVIRONMENTS: Mapping[Dataset, type[Environment[Any, Any]]] = {
     environment.sample_type.dataset: environment
     for environment in (
         RodEnvironment,

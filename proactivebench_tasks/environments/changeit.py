@@ -10,8 +10,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from proactivebench_tasks.environments.environment import Action, Environment, Mode, State
-from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.environments.environment import (
+    VIDEO_ACTIONS,
+    Action,
+    Environment,
+    State,
+    Subject,
+    direction,
+    without_periods,
+)
 from proactivebench_tasks.protocol.samples import Count, Dataset, Sample
 
 
@@ -24,10 +31,12 @@ class ChangeitSample(Sample):
     max_steps: Count
 
 
-class ChangeitEnvironment(Environment[ChangeitSample]):
+class ChangeitEnvironment(Environment[ChangeitSample, State]):
     sample_type = ChangeitSample
-    actions = {"rewind the video.": Action.REWIND, "wait for the": Action.WAIT}
-    open_ended_suggestions = 2
+    state_type = State
+    actions = VIDEO_ACTIONS
+    subjects = frozenset({Subject.VIDEO, Subject.PHOTO_QUALITY, Subject.FRAMING})
+    separator = ","  # without a space, as the published package has it
 
     @property
     def max_turns(self) -> int:
@@ -41,18 +50,17 @@ class ChangeitEnvironment(Environment[ChangeitSample]):
         return ()
 
     def next_image_id(self, state: State, action: Action) -> int:
-        step = -1 if action is Action.REWIND else 1
-        frame = state.image_id + step * self.sample.step_size
-        if self.mode is not Mode.RANDOM and not 0 <= frame < self.sample.num_images:
-            raise DataError(
-                f"sample {self.sample.id}: {action.name.lower()} leads from frame {state.image_id} "
-                f"to frame {frame}, outside the video's {self.sample.num_images} frames"
-            )
-        return frame
+        return state.image_id + direction(action) * self.sample.step_size
 
     def in_range(self, state: State) -> bool:
-        return 0 <= state.image_id < self.sample.num_images
+        # The row's own first image is shown wherever it is.
+        return state.turn == 0 or 0 <= state.image_id < self.sample.num_images
 
-    def open_ended_answers(self) -> str:
-        asks = [o.replace(".", "") for o in self.correct_suggestions(self.start())]
-        return ",".join([*asks, "Rewind the video", *self._bare_categories()]) + "."
+    def open_ended_suggestions(self) -> tuple[str, ...]:
+        return (*without_periods(self.correct_suggestions(self.start())), "Rewind the video")
+
+    @classmethod
+    def num_open_ended_suggestions(cls) -> int:
+        # So the benchmark counts, although rewinding is listed twice where the first state offers
+        # it; the second one then counts as a name of the category.
+        return 2

@@ -13,14 +13,20 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proactivebench_tasks.environments.environment import Action, Box, Environment, State
+from proactivebench_tasks.environments.environment import (
+    Action,
+    Box,
+    Environment,
+    State,
+    Subject,
+)
 from proactivebench_tasks.protocol.samples import Count, Dataset, Number, Sample
 
 _HORIZONTAL = (Action.LEFT, Action.RIGHT)
 _VERTICAL = (Action.UP, Action.DOWN)
 
 
-class Crop(BaseModel):
+class StartingCrop(BaseModel):
     """COCO's starting window, in pixels of the whole image."""
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -43,7 +49,7 @@ class CocoSample(Sample):
     granularity: Count
     horizontal_step: Number
     vertical_step: Number
-    crop: Crop
+    crop: StartingCrop
 
     @property
     def is_zoom(self) -> bool:
@@ -55,7 +61,7 @@ class CocoSample(Sample):
 
 
 @dataclass(frozen=True)
-class Window(State):
+class Reach(State):
     """How far the window reaches beyond the row's crop, in pixels, and after how many moves."""
 
     horizontal: float = 0.0
@@ -70,8 +76,9 @@ def _grown(reach: float, moves: int) -> float:
     return reach / moves * (moves + 1)
 
 
-class CocoEnvironment(Environment[CocoSample]):
+class CocoEnvironment(Environment[CocoSample, Reach]):
     sample_type = CocoSample
+    state_type = Reach
     actions = {
         "to the left": Action.LEFT,
         "to the right": Action.RIGHT,
@@ -79,7 +86,8 @@ class CocoEnvironment(Environment[CocoSample]):
         "down": Action.DOWN,
         "farther": Action.ZOOM_OUT,
     }
-    open_ended_suggestions = 2
+    subjects = frozenset({Subject.PHOTO_QUALITY, Subject.FRAMING})
+    valid_suggestions = ("Move the camera", "Move farther from the object")
 
     @property
     def _directions(self) -> list[str]:
@@ -91,16 +99,15 @@ class CocoEnvironment(Environment[CocoSample]):
             return self.sample.granularity + 1
         return self.sample.granularity * len(self._directions)
 
-    def start(self) -> Window:
-        return Window(
+    def start(self) -> Reach:
+        return Reach(
             turn=0,
             image_id=self.sample.first_image,
             horizontal=self.sample.horizontal_step,
             vertical=self.sample.vertical_step,
         )
 
-    def withdrawn(self, state: State) -> tuple[str, ...]:
-        assert isinstance(state, Window)
+    def withdrawn(self, state: Reach) -> tuple[str, ...]:
         steps = self.max_turns if self.sample.is_zoom else self.sample.granularity
         widest = self.sample.horizontal_step * steps
         tallest = self.sample.vertical_step * steps
@@ -116,8 +123,7 @@ class CocoEnvironment(Environment[CocoSample]):
     def _along(self, *directions: str) -> bool:
         return any(d in self._directions for d in directions)
 
-    def move(self, state: State, action: Action) -> State:
-        assert isinstance(state, Window)
+    def move(self, state: Reach, action: Action) -> Reach:
         after = replace(state, turn=state.turn + 1)
         if action not in _VERTICAL:
             moves = state.horizontal_moves + 1
@@ -129,13 +135,12 @@ class CocoEnvironment(Environment[CocoSample]):
             after = replace(after, vertical=reach, vertical_moves=moves)
         return after
 
-    def path(self, image_id: int, state: State) -> str:
+    def path(self, image_id: int, state: Reach) -> str:
         return self.sample.image_template
 
-    def crop(self, state: State) -> Box | None:
+    def crop(self, state: Reach) -> Box | None:
         if self._reference:
             return None
-        assert isinstance(state, Window)
         crop = self.sample.crop
         # The row's height and width are the window's lower and right edge, except in a zoom.
         top, left, bottom, right = crop.top, crop.left, crop.height, crop.width
@@ -151,7 +156,3 @@ class CocoEnvironment(Environment[CocoSample]):
             # Last, for the order of these additions decides the last bit, and so a pixel.
             bottom, right = bottom + crop.top, right + crop.left
         return Box(left=left, top=top, right=right, bottom=bottom)
-
-    def open_ended_answers(self) -> str:
-        asks = ["Move the camera", "Move farther from the object"]
-        return ", ".join(asks + self._bare_categories()) + "."

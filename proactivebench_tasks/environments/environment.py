@@ -7,7 +7,7 @@ plays one sample by these rules.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import ClassVar, Generic, TypeVar
@@ -42,6 +42,29 @@ class Action(Enum):
     ADD_DETAILS = auto()
 
 
+#: The actions of a video, by a fragment of a suggestion's lower-cased text.
+VIDEO_ACTIONS: Mapping[str, Action] = {
+    "rewind the video.": Action.REWIND,
+    "wait for the": Action.WAIT,
+}
+
+
+def direction(action: Action) -> int:
+    """Where an action leads in a series of images: -1 back, 1 on."""
+    return -1 if action in (Action.LEFT, Action.REWIND) else 1
+
+
+class Subject(Enum):
+    """What an image may have that a suggestion acts on."""
+
+    BLOCKS = auto()
+    VIDEO = auto()
+    OBJECT_IN_HAND = auto()
+    PHOTO_QUALITY = auto()
+    PEN_STROKES = auto()
+    FRAMING = auto()
+
+
 @dataclass(frozen=True)
 class Box:
     """A window on an image, in its pixels; the order is PIL's ``Image.crop``."""
@@ -66,6 +89,7 @@ class State:
 
 
 S = TypeVar("S", bound=Sample)
+T = TypeVar("T", bound=State)
 
 
 def is_suggestion(option: str) -> bool:
@@ -74,17 +98,29 @@ def is_suggestion(option: str) -> bool:
     return "cannot" not in text and "do not" not in text
 
 
-class Environment(Generic[S]):
-    """The common rules: every category counts at any time, and turns end after ``num_images``."""
+class Environment(Generic[S, T]):
+    """The common rules: every category counts at any time, an action leads to the image before or
+    after in a circle, and turns end after ``num_images``."""
 
     #: What a row of this dataset is parsed to.
     sample_type: ClassVar[type[Sample]]
+    #: What a state of this dataset is.
+    state_type: type[T]
     #: What a suggestion does, by a fragment of its lower-cased text.
     actions: ClassVar[Mapping[str, Action]]
     #: Whether the last turn offers nothing more to ask for (MVP-N, ImageNet-C, QuickDraw).
     runs_out: ClassVar[bool] = False
-    #: How many leading open-ended answers are suggestions; the rest name the category.
-    open_ended_suggestions: ClassVar[int]
+    #: What the images have; random mode suggests what acts on something else.
+    subjects: ClassVar[frozenset[Subject]]
+    #: Digits that the number of an image has in its path, at least.
+    digits: ClassVar[int] = 1
+    #: Whether the paper shows worked examples of this dataset.
+    has_worked_examples: ClassVar[bool] = False
+    #: The suggestions that are valid in open-ended generation, where they are the same for all
+    #: samples. Where they are not, a dataset has its own ``open_ended_suggestions``.
+    valid_suggestions: ClassVar[tuple[str, ...]] = ()
+    #: What stands between two valid answers in the text of ``open_ended_answers``.
+    separator: ClassVar[str] = ", "
 
     def __init__(self, sample: S, mode: Mode = Mode.NORMAL) -> None:
         self.sample = sample
@@ -94,19 +130,24 @@ class Environment(Generic[S]):
     def max_turns(self) -> int:
         return self.sample.num_images
 
-    def start(self) -> State:
-        return State(turn=0, image_id=self.sample.first_image)
+    def start(self) -> T:
+        return self.state_type(turn=0, image_id=self.sample.first_image)
 
     # What is on the list, and what is right in it.
 
-    def suggestions(self, state: State) -> tuple[str, ...]:
-        """The options listed in this state: suggestions and refusals, in the row's order."""
+    def options(self, state: T) -> tuple[str, ...]:
+        """The whole list of this state, as it is lettered: suggestions and refusals, then the
+        categories."""
+        return self.listed(state) + self.sample.categories
+
+    def listed(self, state: T) -> tuple[str, ...]:
+        """The suggestions and refusals that this state lists, in the row's order."""
         if self._reference:
             return ()
         gone = () if self.mode is Mode.RANDOM else self.withdrawn(state)
         return tuple(o for o in self.sample.options if o not in gone)
 
-    def withdrawn(self, state: State) -> tuple[str, ...]:
+    def withdrawn(self, state: T) -> tuple[str, ...]:
         """Options that this state cannot offer."""
         return ()
 
@@ -114,18 +155,23 @@ class Environment(Generic[S]):
         """The options that are right to ask for, as long as asking helps at all."""
         return tuple(o for o in self.sample.options if is_suggestion(o))
 
-    def correct_suggestions(self, state: State) -> tuple[str, ...]:
+    def correct_suggestions(self, state: T) -> tuple[str, ...]:
         if self.runs_out and state.turn + 1 >= self.sample.num_images:
             return ()
-        listed = self.suggestions(state)
+        listed = self.listed(state)
         return tuple(o for o in self.helpful() if o in listed)
 
-    def answerable(self, state: State) -> bool:
+    def answerable(self, state: T) -> bool:
         """Whether the right category counts in this state."""
         return True
 
-    def correct_categories(self, state: State) -> tuple[str, ...]:
+    def correct_categories(self, state: T) -> tuple[str, ...]:
         return (self.sample.answer,) if self.answerable(state) else ()
+
+    def asked_enough(self, state: T) -> bool:
+        """Whether a worked example names the category now. Else it asks, if there is something to
+        ask for. The paper's rule for ROD; for datasets without worked examples it is ours."""
+        return state.turn > 0 and self.answerable(state)
 
     # How the image changes.
 
@@ -151,29 +197,48 @@ class Environment(Generic[S]):
         """The helpful options that name this action."""
         return tuple(o for o in self.helpful() if self._named(o) is action)
 
-    def move(self, state: State, action: Action) -> State:
+    def move(self, state: T, action: Action) -> T:
         """The state after an accepted suggestion."""
         image_id = self.next_image_id(state, action)
         return replace(state, turn=state.turn + 1, image_id=image_id)
 
-    def next_image_id(self, state: State, action: Action) -> int:
-        raise NotImplementedError
+    def next_image_id(self, state: T, action: Action) -> int:
+        return (state.image_id + direction(action)) % self.sample.num_images
 
-    def in_range(self, state: State) -> bool:
+    def in_range(self, state: T) -> bool:
         """Whether the state has an image at all."""
         return True
 
+    def is_lost(self, state: T) -> bool:
+        """Whether a move that random mode drew left the images, which ends the episode."""
+        return self.mode is Mode.RANDOM and not self.in_range(state)
+
+    def require_image(self, state: T) -> None:
+        """``DataError`` if a suggestion of the sample led to a state that has no image."""
+        if not self.in_range(state):
+            raise DataError(
+                f"sample {self.sample.id}: its suggestions lead to image {state.image_id} in turn "
+                f"{state.turn + 1}, outside the {self.sample.num_images} images of num_images"
+            )
+
     # What is shown.
 
-    def image_path(self, state: State) -> str:
-        """Path of the image that is shown, below the data folder."""
-        return self.path(self.sample.reference_image if self._reference else state.image_id, state)
+    def image_path(self, state: T) -> str:
+        """Path of the image that is shown, below the data folder; ``DataError`` for none."""
+        if self._reference:
+            return self.path(self.sample.reference_image, state)
+        self.require_image(state)
+        return self.path(state.image_id, state)
 
-    def path(self, image_id: int, state: State) -> str:
+    def path(self, image_id: int, state: T) -> str:
         """Path of the image with this number, below the data folder."""
-        return self.sample.image_template.format(image=image_id)
+        return self.sample.image_template.format(image=self.padded(image_id))
 
-    def crop(self, state: State) -> Box | None:
+    def padded(self, image_id: int) -> str:
+        """An image's number as it is written in its path."""
+        return f"{image_id:0{self.digits}d}"
+
+    def crop(self, state: T) -> Box | None:
         """The part of the image that is shown; ``None`` for all of it."""
         return None
 
@@ -184,16 +249,29 @@ class Environment(Generic[S]):
     # Open-ended generation.
 
     def open_ended_answers(self) -> str:
-        """The accepted free-form answers: one comma-separated string that ends in a period."""
-        raise NotImplementedError
+        """The valid answers, suggestions first: one comma-separated text that ends in a period."""
+        answers = (*self.open_ended_suggestions(), *self.open_ended_categories())
+        return self.separator.join(answers) + "."
 
-    def _bare_categories(self) -> list[str]:
-        return [c.replace(".", "") for c in self.correct_categories(self.start())]
+    def open_ended_suggestions(self) -> tuple[str, ...]:
+        """The valid answers that make a suggestion, without periods."""
+        return self.valid_suggestions
+
+    def open_ended_categories(self) -> tuple[str, ...]:
+        """The valid answers that name the category, without periods: those that are correct in the
+        first state."""
+        return without_periods(self.correct_categories(self.start()))
+
+    @classmethod
+    def num_open_ended_suggestions(cls) -> int:
+        """How many of the valid answers, read back from their text, the benchmark takes for
+        suggestions: the first ones. The others count as names of the category."""
+        return len(cls.valid_suggestions)
 
 
-def four_digits(image_id: int) -> str:
-    """An image's number as the file names of VSOD, MVP-N and QuickDraw have it."""
-    return f"{image_id:04d}"
+def without_periods(texts: Iterable[str]) -> tuple[str, ...]:
+    """Texts as they stand among the valid open-ended answers."""
+    return tuple(text.replace(".", "") for text in texts)
 
 
 def derived_seed(*parts: object) -> int:

@@ -18,14 +18,8 @@ from enum import Enum
 from typing import Any
 
 from proactivebench_tasks.environments import ENVIRONMENTS, random_mode
-from proactivebench_tasks.environments.environment import (
-    Action,
-    Box,
-    Environment,
-    Mode,
-    State,
-)
-from proactivebench_tasks.environments.grading import Grade, grade
+from proactivebench_tasks.environments.environment import Action, Box, Environment, Mode, State
+from proactivebench_tasks.environments.grading import Grade, TurnGrade, grade_turn
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
@@ -75,35 +69,13 @@ class Summary:
     mismatch: bool
 
     @property
-    def suggestions(self) -> int:
+    def num_suggestions(self) -> int:
         """Proactive suggestions, ``ps``."""
         return self.num_turns - 1
 
 
-@dataclass(frozen=True)
-class TurnGrade:
-    """An answer's grades as a suggestion and a category; ``accepted`` is the suggestion taken."""
-
-    suggestion: Grade
-    category: Grade
-    accepted: str | None = None
-
-
-def grade_turn(environment: Environment[Any], state: State, answer: str) -> TurnGrade:
-    """Grade an answer in a state. The right category goes before a right suggestion."""
-    listed = environment.suggestions(state)
-    helpful = environment.correct_suggestions(state)
-    asked = grade(answer, listed, helpful)
-    right = environment.correct_categories(state)
-    named = grade(answer, environment.sample.categories, right, offset=len(listed))
-    if named is Grade.CORRECT or asked is not Grade.CORRECT:
-        return TurnGrade(asked, named)
-    accepted = next(o for o in helpful if grade(answer, listed, [o]) is Grade.CORRECT)
-    return TurnGrade(asked, named, accepted)
-
-
 def advance(
-    environment: Environment[Any], state: State, graded: TurnGrade, drawn: Action | None = None
+    environment: Environment[Any, Any], state: State, graded: TurnGrade, drawn: Action | None = None
 ) -> tuple[State, Stop | None]:
     """The state after a turn, and why the episode ends if it does.
 
@@ -115,13 +87,15 @@ def advance(
         off_list = graded.suggestion is graded.category is Grade.MISMATCH
         return state, Stop.MISMATCH if off_list else Stop.WRONG
     after = environment.move(state, drawn or environment.action(graded.accepted))
-    if not environment.in_range(after):
+    if environment.is_lost(after):
         return after, Stop.OUT_OF_RANGE
     return after, Stop.MAX_TURNS if after.turn == environment.max_turns else None
 
 
 class Episode:
-    """One sample being played. ``seed`` matters in random mode only, together with the sample."""
+    """One sample being played. ``sample`` is the sample as it is shown: in random mode its
+    suggestions are meaningless ones, which the seed and the sample decide. With ``own_options`` it
+    keeps its own, as in the recordings of the published package."""
 
     def __init__(
         self,
@@ -130,13 +104,14 @@ class Episode:
         mode: Mode = Mode.NORMAL,
         seed: int = 0,
         hint: bool = False,
+        own_options: bool = False,
     ) -> None:
-        self.sample = sample
+        self.sample = sample if own_options else random_mode.as_played(sample, mode, seed)
         self.protocol = protocol
         self.mode = mode
         self.seed = seed
         self.hint = hint
-        self.environment = ENVIRONMENTS[sample.dataset](sample, mode)
+        self.environment = ENVIRONMENTS[sample.dataset](self.sample, mode)
         self.state = self.environment.start()
         self.turns: list[Turn] = []
 
@@ -145,13 +120,23 @@ class Episode:
         return self.sample.dataset
 
     @property
-    def done(self) -> bool:
-        return bool(self.turns) and self.turns[-1].stop is not None
+    def stop(self) -> Stop | None:
+        """Why it ended; ``None`` as long as it goes on."""
+        return self.turns[-1].stop if self.turns else None
 
     @property
-    def suggestions(self) -> tuple[str, ...]:
+    def done(self) -> bool:
+        return self.stop is not None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The whole list now, as it is lettered."""
+        return self.environment.options(self.state)
+
+    @property
+    def listed(self) -> tuple[str, ...]:
         """Suggestions and refusals on the list now."""
-        return self.environment.suggestions(self.state)
+        return self.environment.listed(self.state)
 
     @property
     def correct_suggestions(self) -> tuple[str, ...]:
@@ -161,33 +146,36 @@ class Episode:
     def correct_categories(self) -> tuple[str, ...]:
         return self.environment.correct_categories(self.state)
 
+    @property
+    def prompt(self) -> str:
+        """The question, the same in every turn."""
+        reference = self.mode is Mode.REFERENCE
+        return self.protocol.prompt(self.sample, reference=reference, hint=self.hint)
+
     def observe(self) -> Observation:
-        """What the model sees now."""
-        prompt = self.protocol.prompt(
-            self.sample, reference=self.mode is Mode.REFERENCE, hint=self.hint
-        )
-        options = self.suggestions + self.sample.categories
+        """What the model sees now; ``DataError`` when the sample's suggestions led to no image."""
         return Observation(
             image_path=self.environment.image_path(self.state),
             crop=self.environment.crop(self.state),
-            prompt=prompt,
-            options=options,
-            text=self.protocol.multiple_choice(prompt, options),
+            prompt=self.prompt,
+            options=self.options,
+            text=self.protocol.multiple_choice(self.prompt, self.options),
         )
 
     def step(self, answer: str) -> Turn:
         """Grade an answer and move on. ``ValueError`` when the episode is over; ``DataError`` when
-        the sample's own suggestion names no action or leads out of the video."""
+        the sample's own suggestion names no action, or the one before led to no image."""
         if self.done:
             raise ValueError(f"sample {self.sample.id}: the episode is over")
         before = self.state
         graded = grade_turn(self.environment, before, answer)
-        after, stop = advance(self.environment, before, graded, self._drawn())
+        drawn = random_mode.drawn_action(self.environment, self.seed, turn=len(self.turns))
+        after, stop = advance(self.environment, before, graded, drawn)
         turn = Turn(
             image_path=self.environment.image_path(before),
             image_id=before.image_id,
             crop=self.environment.crop(before),
-            options=self.suggestions + self.sample.categories,
+            options=self.options,
             answer=answer,
             suggestion=graded.suggestion,
             category=graded.category,
@@ -199,16 +187,9 @@ class Episode:
 
     def summary(self) -> Summary:
         """The result so far; final when ``done``."""
-        last = self.turns[-1] if self.turns else None
         return Summary(
             num_turns=len(self.turns),
-            correct_prediction=last is not None and last.stop is Stop.SOLVED,
+            correct_prediction=self.stop is Stop.SOLVED,
             reached_max_turns=len(self.turns) == self.environment.max_turns,
-            mismatch=last is not None and last.stop is Stop.MISMATCH,
+            mismatch=self.stop is Stop.MISMATCH,
         )
-
-    def _drawn(self) -> Action | None:
-        """What an accepted suggestion does in random mode, drawn anew each turn."""
-        if self.mode is not Mode.RANDOM:
-            return None
-        return random_mode.drawn_action(self.environment, self.seed, turn=len(self.turns))

@@ -8,7 +8,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from enum import Enum
+from typing import Any
+
+from proactivebench_tasks.environments.environment import Environment, State
+from proactivebench_tasks.protocol.protocol import letter
 
 _LETTER_PREFIX = re.compile(r"^.*[A-Z]\.\s*")
 
@@ -24,8 +29,8 @@ class Grade(str, Enum):
 def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: int = 0) -> Grade:
     """Grade ``answer`` against ``labels``, of which those in ``correct`` are right.
 
-    Text counts first, then the letter: label ``j`` has letter ``chr(65 + j + offset)``, so
-    ``offset`` is the number of options listed above these labels. Beyond 32 of them letters repeat
+    Text counts first, then the letter. ``offset`` is the number of options listed above these
+    labels. Beyond 32 of them letters repeat
     once they are lower-cased; one that fits a correct label is correct. Of a label that is listed
     twice the first letter counts.
     """
@@ -35,15 +40,33 @@ def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: 
     if text in map(_normalise, labels):
         return Grade.WRONG
 
-    letter = answer.split(".")[0].lower().strip()
-    if letter in {_letter(labels.index(label) + offset) for label in correct if label in labels}:
+    said = answer.split(".")[0].lower().strip()
+    letters = [letter(position + offset).lower() for position in range(len(labels))]
+    if said in {letters[labels.index(label)] for label in correct if label in labels}:
         return Grade.CORRECT
-    known = letter in {_letter(j + offset) for j in range(len(labels))}
-    return Grade.WRONG if known else Grade.MISMATCH
+    return Grade.WRONG if said in letters else Grade.MISMATCH
 
 
-def _letter(position: int) -> str:
-    return chr(65 + position).lower()
+@dataclass(frozen=True)
+class TurnGrade:
+    """An answer's grades as a suggestion and a category; ``accepted`` is the suggestion taken."""
+
+    suggestion: Grade
+    category: Grade
+    accepted: str | None = None
+
+
+def grade_turn(environment: Environment[Any, Any], state: State, answer: str) -> TurnGrade:
+    """Grade an answer in a state. The right category goes before a right suggestion."""
+    listed = environment.listed(state)
+    helpful = environment.correct_suggestions(state)
+    asked = grade(answer, listed, helpful)
+    right = environment.correct_categories(state)
+    named = grade(answer, environment.sample.categories, right, offset=len(listed))
+    if named is Grade.CORRECT or asked is not Grade.CORRECT:
+        return TurnGrade(asked, named)
+    accepted = next(o for o in helpful if grade(answer, listed, [o]) is Grade.CORRECT)
+    return TurnGrade(asked, named, accepted)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from proactivebench_tasks.environments.environment import Action, Environment, State
+from proactivebench_tasks.environments.environment import (
+    Action,
+    Environment,
+    State,
+    Subject,
+    without_periods,
+)
 from proactivebench_tasks.protocol.samples import Dataset, Sample, Text
 
 _REPAIRS = (
@@ -33,11 +39,12 @@ class ImagenetcSample(Sample):
     quality_answer: Text
 
 
-class ImagenetcEnvironment(Environment[ImagenetcSample]):
+class ImagenetcEnvironment(Environment[ImagenetcSample, State]):
     sample_type = ImagenetcSample
+    state_type = State
     actions = dict.fromkeys(_REPAIRS, Action.IMPROVE)
     runs_out = True
-    open_ended_suggestions = 1
+    subjects = frozenset({Subject.PHOTO_QUALITY, Subject.FRAMING, Subject.OBJECT_IN_HAND})
 
     def helpful(self) -> tuple[str, ...]:
         if self.sample.quality_answer in self.sample.options:
@@ -50,6 +57,10 @@ class ImagenetcEnvironment(Environment[ImagenetcSample]):
     def path(self, image_id: int, state: State) -> str:
         return self.sample.image_template.format(level=image_id)
 
-    def open_ended_answers(self) -> str:
-        asks = [o.replace(".", "") for o in self.correct_suggestions(self.start())]
-        return ", ".join(asks + self._bare_categories()) + "."
+    def open_ended_suggestions(self) -> tuple[str, ...]:
+        return without_periods(self.correct_suggestions(self.start()))
+
+    @classmethod
+    def num_open_ended_suggestions(cls) -> int:
+        # So the benchmark counts, also where the first state has none or several that are correct.
+        return 1

@@ -13,12 +13,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from proactivebench_tasks.environments.environment import (
-    Action,
-    Environment,
-    State,
-    four_digits,
-)
+from proactivebench_tasks.environments.environment import Action, Environment, State, Subject
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 
@@ -40,11 +35,18 @@ class MvpnSample(Sample):
         return self
 
 
-class MvpnEnvironment(Environment[MvpnSample]):
+class MvpnEnvironment(Environment[MvpnSample, State]):
     sample_type = MvpnSample
+    state_type = State
     actions = dict.fromkeys(("rotate", "view", "angle", "orientation", "different"), Action.ROTATE)
     runs_out = True
-    open_ended_suggestions = 2
+    subjects = frozenset({Subject.OBJECT_IN_HAND, Subject.PHOTO_QUALITY, Subject.FRAMING})
+    digits = 4
+    has_worked_examples = True
+    valid_suggestions = ("Rotate the object", "Move the camera")
+
+    def asked_enough(self, state: State) -> bool:
+        return False  # it asks until there is nothing more to ask for: the informative view
 
     def next_image_id(self, state: State, action: Action) -> int:
         return self.sample.valid_images[state.turn + 1]
@@ -52,8 +54,8 @@ class MvpnEnvironment(Environment[MvpnSample]):
     def path(self, image_id: int, state: State) -> str:
         informative = self._reference or state.turn + 1 == self.sample.num_images
         return self.sample.image_template.format(
-            image=four_digits(image_id), informative=int(informative)
+            image=self.padded(image_id), informative=int(informative)
         )
 
-    def open_ended_answers(self) -> str:
-        return "Rotate the object, Move the camera."
+    def open_ended_categories(self) -> tuple[str, ...]:
+        return ()  # the first view tells nothing

@@ -9,12 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from proactivebench_tasks.environments.environment import (
-    Action,
-    Environment,
-    State,
-    four_digits,
-)
+from proactivebench_tasks.environments.environment import Action, Environment, State, Subject
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 
@@ -24,17 +19,14 @@ class QuickdrawSample(Sample):
     dataset: ClassVar[Dataset] = Dataset.QUICKDRAW
 
 
-class QuickdrawEnvironment(Environment[QuickdrawSample]):
+class QuickdrawEnvironment(Environment[QuickdrawSample, State]):
     sample_type = QuickdrawSample
+    state_type = State
     actions = dict.fromkeys(("details", "quickdraw", "drawing", "sketch"), Action.ADD_DETAILS)
     runs_out = True
-    open_ended_suggestions = 1
+    subjects = frozenset({Subject.PEN_STROKES, Subject.FRAMING})
+    digits = 4
+    valid_suggestions = ("Add more details to the drawing",)
 
     def next_image_id(self, state: State, action: Action) -> int:
         return state.image_id + 1
-
-    def path(self, image_id: int, state: State) -> str:
-        return self.sample.image_template.format(image=four_digits(image_id))
-
-    def open_ended_answers(self) -> str:
-        return ", ".join(["Add more details to the drawing", *self._bare_categories()]) + "."

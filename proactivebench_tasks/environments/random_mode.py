@@ -11,45 +11,36 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from proactivebench_tasks.environments import ENVIRONMENTS
 from proactivebench_tasks.environments.environment import (
     Action,
     Environment,
     Mode,
+    Subject,
     derived_seed,
     is_suggestion,
 )
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 #: What a suggestion acts on, and suggestions that act on it.
-_SUGGESTIONS: Mapping[str, tuple[str, ...]] = {
-    "blocks": (
+_SUGGESTIONS: Mapping[Subject, tuple[str, ...]] = {
+    Subject.BLOCKS: (
         "Move the blocks to the left.",
         "Move the blocks to the right.",
         "Take the top block away.",
     ),
-    "video": ("Rewind the video.", "Play the video on.", "Wait for the video to end."),
-    "object in hand": ("Turn the object over.", "Show the object from behind."),
-    "photo quality": ("Brighten the photo.", "Remove the noise.", "Sharpen the photo."),
-    "pen strokes": ("Add strokes to the sketch.", "Finish the drawing."),
-    "framing": ("Zoom out.", "Tilt the camera up.", "Move the camera to the left."),
-}
-
-#: What a dataset's images have, so that a suggestion about it may make sense.
-_HAS: Mapping[Dataset, frozenset[str]] = {
-    Dataset.ROD: frozenset({"blocks", "object in hand", "photo quality", "framing"}),
-    Dataset.VSOD: frozenset({"video", "photo quality", "framing"}),
-    Dataset.MVPN: frozenset({"object in hand", "photo quality", "framing"}),
-    Dataset.IMAGENETC: frozenset({"photo quality", "framing", "object in hand"}),
-    Dataset.QUICKDRAW: frozenset({"pen strokes", "framing"}),
-    Dataset.CHANGEIT: frozenset({"video", "photo quality", "framing"}),
-    Dataset.COCO: frozenset({"photo quality", "framing"}),
+    Subject.VIDEO: ("Rewind the video.", "Play the video on.", "Wait for the video to end."),
+    Subject.OBJECT_IN_HAND: ("Turn the object over.", "Show the object from behind."),
+    Subject.PHOTO_QUALITY: ("Brighten the photo.", "Remove the noise.", "Sharpen the photo."),
+    Subject.PEN_STROKES: ("Add strokes to the sketch.", "Finish the drawing."),
+    Subject.FRAMING: ("Zoom out.", "Tilt the camera up.", "Move the camera to the left."),
 }
 
 
-def suggestions(dataset: Dataset) -> tuple[str, ...]:
+def meaningless(dataset: Dataset) -> tuple[str, ...]:
     """All suggestions that make no sense for a dataset."""
-    lacking = (thing for thing in _SUGGESTIONS if thing not in _HAS[dataset])
-    return tuple(text for thing in lacking for text in _SUGGESTIONS[thing])
+    lacking = (each for each in _SUGGESTIONS if each not in ENVIRONMENTS[dataset].subjects)
+    return tuple(text for subject in lacking for text in _SUGGESTIONS[subject])
 
 
 def as_played(sample: Sample, mode: Mode, seed: int) -> Sample:
@@ -58,15 +49,18 @@ def as_played(sample: Sample, mode: Mode, seed: int) -> Sample:
     if mode is not Mode.RANDOM:
         return sample
     rng = random.Random(derived_seed("meaningless", seed, sample.dataset.value, sample.id))
-    pool = suggestions(sample.dataset)
+    pool = meaningless(sample.dataset)
     count = sum(map(is_suggestion, sample.options))
     drawn = iter(rng.sample(pool * (1 + count // len(pool)), count))
     options = tuple(next(drawn) if is_suggestion(o) else o for o in sample.options)
     return sample.model_copy(update={"options": options})
 
 
-def drawn_action(environment: Environment[Any], seed: int, turn: int) -> Action:
-    """What an accepted suggestion does in a turn (from 0): any action of the dataset."""
+def drawn_action(environment: Environment[Any, Any], seed: int, turn: int) -> Action | None:
+    """What an accepted suggestion does in a turn (from 0): any action of the dataset. In the other
+    modes nothing is drawn."""
+    if environment.mode is not Mode.RANDOM:
+        return None
     sample = environment.sample
     derived = derived_seed(seed, sample.dataset.value, sample.id, turn)
     return random.Random(derived).choice(environment.all_actions)

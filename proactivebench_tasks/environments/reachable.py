@@ -32,8 +32,9 @@ def views(sample: Sample) -> set[tuple[str, Box | None]]:
     return found
 
 
-def states(environment: Environment[Any]) -> Iterator[State]:
-    """The states in which a model is asked, the earliest turn of each."""
+def states(environment: Environment[Any, Any]) -> Iterator[State]:
+    """The states in which a model is asked, the earliest turn of each. Raises ``DataError`` where a
+    suggestion of the sample leads nowhere."""
     frontier = [environment.start()]
     seen = {_lasting(environment, state) for state in frontier}
     while frontier:
@@ -42,14 +43,17 @@ def states(environment: Environment[Any]) -> Iterator[State]:
         for state in frontier:
             for action in _actions(environment, state):
                 after = environment.move(state, action)
+                if environment.is_lost(after):
+                    continue
+                environment.require_image(after)
                 key = _lasting(environment, after)
-                if key not in seen and environment.in_range(after):
+                if key not in seen:
                     seen.add(key)
                     following.append(after)
         frontier = following
 
 
-def _actions(environment: Environment[Any], state: State) -> set[Action]:
+def _actions(environment: Environment[Any, Any], state: State) -> set[Action]:
     if environment.mode is Mode.REFERENCE or state.turn + 1 >= environment.max_turns:
         return set()
     suggestions = environment.correct_suggestions(state)
@@ -58,7 +62,7 @@ def _actions(environment: Environment[Any], state: State) -> set[Action]:
     return {environment.action(suggestion) for suggestion in suggestions}
 
 
-def _lasting(environment: Environment[Any], state: State) -> State:
+def _lasting(environment: Environment[Any, Any], state: State) -> State:
     """The part of a state that decides what may follow it.
 
     Where suggestions run out (MVP-N, ImageNet-C, QuickDraw) the turn is part of that. Elsewhere it

@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from proactivebench_tasks.environments.environment import Action, Environment, State
+from proactivebench_tasks.environments.environment import Action, Environment, State, Subject
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 #: This series lacks its image 6; a move that would show it shows the neighbour in that direction.
@@ -30,30 +30,24 @@ class Moved(State):
     last: Action | None = None
 
 
-class RodEnvironment(Environment[RodSample]):
+class RodEnvironment(Environment[RodSample, Moved]):
     sample_type = RodSample
+    state_type = Moved
     actions = {"to the left": Action.LEFT, "to the right": Action.RIGHT}
-    open_ended_suggestions = 2
+    subjects = frozenset(
+        {Subject.BLOCKS, Subject.OBJECT_IN_HAND, Subject.PHOTO_QUALITY, Subject.FRAMING}
+    )
+    has_worked_examples = True
+    valid_suggestions = ("Move the blocks", "Move the camera")
 
-    def answerable(self, state: State) -> bool:
+    def answerable(self, state: Moved) -> bool:
         return self._reference or state.turn > 0
 
-    def start(self) -> Moved:
-        return Moved(turn=0, image_id=self.sample.first_image)
+    def move(self, state: Moved, action: Action) -> Moved:
+        return replace(super().move(state, action), last=action)
 
-    def move(self, state: State, action: Action) -> State:
-        return Moved(state.turn + 1, self.next_image_id(state, action), last=action)
-
-    def next_image_id(self, state: State, action: Action) -> int:
-        step = -1 if action is Action.LEFT else 1
-        return (state.image_id + step) % self.sample.num_images
-
-    def path(self, image_id: int, state: State) -> str:
+    def path(self, image_id: int, state: Moved) -> str:
         path = super().path(image_id, state)
         if _BROKEN_SERIES in path and not self._reference:
-            assert isinstance(state, Moved)
             path = path.replace("s6", "s5" if state.last is Action.LEFT else "s7")
         return path
-
-    def open_ended_answers(self) -> str:
-        return "Move the blocks, Move the camera."

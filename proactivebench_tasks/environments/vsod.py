@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from proactivebench_tasks.environments.environment import (
-    Action,
+    VIDEO_ACTIONS,
     Environment,
     State,
-    four_digits,
+    Subject,
 )
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
@@ -26,18 +26,14 @@ class VsodSample(Sample):
     strong_occlusions: bool
 
 
-class VsodEnvironment(Environment[VsodSample]):
+class VsodEnvironment(Environment[VsodSample, State]):
     sample_type = VsodSample
-    actions = {"rewind the video.": Action.REWIND, "wait for the": Action.WAIT}
-    open_ended_suggestions = 3
-
-    def next_image_id(self, state: State, action: Action) -> int:
-        step = -1 if action is Action.REWIND else 1
-        return (state.image_id + step) % self.sample.num_images
-
-    def path(self, image_id: int, state: State) -> str:
-        return self.sample.image_template.format(image=four_digits(image_id))
-
-    def open_ended_answers(self) -> str:
-        asks = ["Wait for the occlusion to disappear", "Rewind the video", "Move the camera"]
-        return ", ".join(asks + self._bare_categories()) + "."
+    state_type = State
+    actions = VIDEO_ACTIONS
+    subjects = frozenset({Subject.VIDEO, Subject.PHOTO_QUALITY, Subject.FRAMING})
+    digits = 4
+    valid_suggestions = (
+        "Wait for the occlusion to disappear",
+        "Rewind the video",
+        "Move the camera",
+    )

@@ -19,7 +19,7 @@ from loguru import logger
 from tqdm import tqdm
 
 from proactivebench_tasks.config import JUDGE, JudgeKind
-from proactivebench_tasks.errors import JudgeError
+from proactivebench_tasks.errors import JudgeError, RecordError
 from proactivebench_tasks.judge import verdict as verdicts
 from proactivebench_tasks.judge.base import Judge, Reply
 from proactivebench_tasks.judge.question import Question
@@ -34,22 +34,24 @@ NEXT_STEP = "`proactivebench judge RESULTS_DIR` asks for what is missing"
 class JudgeFilter(Filter):
     """From the texts of records to those of judged records, in the same order.
 
-    A text that is no record of an open-ended sample stays as it is, and so does the record of a
-    sample that failed: there is no answer to judge.
+    ``resps`` holds a list of texts for each sample, one a repeat. A text that is no record of an
+    open-ended sample stays as it is, and so does the record of a sample that failed: there is no
+    answer to judge.
     """
 
-    def apply(self, resps: Iterable[str], docs: object) -> list[str]:
-        texts = list(resps)
-        due: dict[int, OpenEnded] = {}
-        for i, text in enumerate(texts):
-            try:
-                record = OpenEnded.from_json(text)
-            except ValueError:
-                continue  # process_results finds the same, logs it, counts the sample as failed
-            if record.error is None:
-                due[i] = record
-        for i, judged in zip(due, judge_or_explain(list(due.values())), strict=True):
-            texts[i] = judged.to_json()
+    def apply(self, resps: Iterable[Sequence[str]], docs: object) -> list[list[str]]:
+        texts = [list(each) for each in resps]
+        due: dict[tuple[int, int], OpenEnded] = {}
+        for i, repeats in enumerate(texts):
+            for k, text in enumerate(repeats):
+                try:
+                    record = OpenEnded.from_json(text)
+                except RecordError:
+                    continue  # process_results finds the same, logs it, counts the sample as failed
+                if record.error is None:
+                    due[i, k] = record
+        for (i, k), judged in zip(due, judge_or_explain(list(due.values())), strict=True):
+            texts[i][k] = judged.to_json()
         return texts
 
 

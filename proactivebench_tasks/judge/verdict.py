@@ -58,6 +58,6 @@ def score(verdict: Sequence[int] | None, dataset: Dataset) -> Score:
 
     A dataset's valid answers begin with its suggestions; the answers that follow name the category.
     """
-    leading = ENVIRONMENTS[dataset].open_ended_suggestions
+    leading = ENVIRONMENTS[dataset].num_open_ended_suggestions()
     verdict = verdict or ()
     return Score(any(verdict[:leading]), any(verdict[leading:]))

@@ -49,7 +49,7 @@ class Protocol:
 
     def multiple_choice(self, prompt: str, options: Sequence[str]) -> str:
         """The text that the model gets: ``prompt``, one line ``A. option`` each, the request."""
-        lines = "".join(f"{chr(ord('A') + i)}. {option}\n" for i, option in enumerate(options))
+        lines = "".join(f"{letter(i)}. {option}\n" for i, option in enumerate(options))
         return f"{prompt}{self.options_intro}{lines}{self.options_request}"
 
     def accepts(self, dataset: Dataset, sample_id: int) -> bool:
@@ -72,6 +72,11 @@ class Protocol:
             {"role": "system", "content": self.judge_system},
             {"role": "user", "content": user},
         ]
+
+
+def letter(position: int) -> str:
+    """The letter of the option at this position (from 0) of a list."""
+    return chr(ord("A") + position)
 
 
 def split_answers(valid_answers: str) -> list[str]:

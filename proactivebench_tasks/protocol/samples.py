@@ -84,6 +84,9 @@ class Sample(BaseModel):
     options: Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
     categories: Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
     answer: Text
+    #: Rows that say ``false``, as some of VSOD do, are not evaluated: hardly anything hides their
+    #: answer. Prepared rows of the other datasets are without it.
+    strong_occlusions: bool | None = Field(default=None, exclude=True)
 
     @property
     def hint_name(self) -> str:

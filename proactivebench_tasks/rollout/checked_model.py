@@ -8,6 +8,7 @@ puts a fresh copy of them in place: what they are is part of the request's ``idx
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ from lmms_eval.api.instance import (
 )
 
 from proactivebench_tasks.errors import GenerationError, HarnessError
-from proactivebench_tasks.rollout.rollout import Answer, Failure, Outcome
+from proactivebench_tasks.rollout.rollout import Failure, Outcome
+from proactivebench_tasks.transcripts.answer import Answer, Cost, Origin
 
 _FAILED_REQUEST = "[LMMS_EVAL_REQUEST_FAILED"  # what API wrappers return when they gave up
 
@@ -40,6 +42,9 @@ class CheckedModel:
         self._before_call = before_call
         #: What came of each request, by its ``id``.
         self.outcomes: dict[int, Outcome] = {}
+        #: The requests that the wrapper was given, by ``id``, and the seconds that it took.
+        self.sent: set[int] = set()
+        self.seconds = 0.0
 
     def generate_until(self, requests: list[Instance]) -> list[Any]:
         """What the cache may keep of each answer; ``None`` for nothing: neither failures nor empty
@@ -48,10 +53,14 @@ class CheckedModel:
         ``ModelRaised`` when the wrapper raised, or did not return a response to each request.
         """
         self._before_call()
+        self.sent.update(map(id, requests))
+        started = time.perf_counter()
         try:
             responses = self._responses(requests)
         except Exception as error:
             raise ModelRaised from error
+        finally:
+            self.seconds += time.perf_counter() - started
         for request, response in zip(requests, responses, strict=True):
             self.outcomes[id(request)] = self._checked(response)
         return [_keepable(self.outcomes[id(request)]) for request in requests]
@@ -78,7 +87,7 @@ class CheckedModel:
 
     def _checked(self, response: Any) -> Outcome:
         if _is_answer(response):
-            answer = from_cache(response)
+            answer = _answer(response, Origin.MODEL)
             if not answer.text.startswith(_FAILED_REQUEST):
                 return answer
         wrapper = type(self._lm).__name__
@@ -87,8 +96,12 @@ class CheckedModel:
 
 def from_cache(response: Any) -> Answer:
     """The answer in a response that was checked before it was kept."""
+    return _answer(response, Origin.CACHE)
+
+
+def _answer(response: Any, origin: Origin) -> Answer:
     text, counts = unwrap_generation_output(response)
-    return Answer(text, counts.to_dict() if counts else {})
+    return Answer(text, origin, Cost(tokens=counts.to_dict() if counts else {}))
 
 
 def _is_answer(response: Any) -> bool:
@@ -104,4 +117,5 @@ def _keepable(outcome: Outcome) -> Any:
     if isinstance(outcome, Failure) or not outcome.text.strip():
         return None
     # A pair, unlike a GenerationResult, keeps its counts in the cache.
-    return (outcome.text, dict(outcome.tokens)) if outcome.tokens else outcome.text
+    tokens = outcome.cost.tokens
+    return (outcome.text, dict(tokens)) if tokens else outcome.text

@@ -12,8 +12,9 @@ from typing import Any
 from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.episode import Episode, Observation
-from proactivebench_tasks.environments.random_mode import as_played
 from proactivebench_tasks.protocol.samples import Dataset, Sample
+from proactivebench_tasks.transcripts.record import Provenance
+from proactivebench_tasks.transcripts.thinking import Tags
 from proactivebench_tasks.transcripts.variant import Variant
 
 Document = Mapping[str, Any]
@@ -41,8 +42,7 @@ def sample(doc: Document) -> Sample:
 
 def episode(doc: Document, variant: Variant) -> Episode:
     """A fresh episode of a document."""
-    played = as_played(sample(doc), variant.mode, variant.seed)
-    return Episode(played, suite(doc).protocol, variant.mode, variant.seed, variant.hint)
+    return Episode(sample(doc), suite(doc).protocol, variant.mode, variant.seed, variant.hint)
 
 
 def observe(episode: Episode, variant: Variant) -> Observation:
@@ -52,3 +52,9 @@ def observe(episode: Episode, variant: Variant) -> Observation:
         return seen
     hint = episode.protocol.oeg_hint if variant.oeg_hint else ""
     return replace(seen, options=(), text=seen.prompt + hint)
+
+
+def provenance(doc: Document, variant: Variant, tags: Tags) -> Provenance:
+    """What a record says of where a document came from and how it was played."""
+    found = suite(doc)
+    return Provenance(found.value, key(doc), variant, tags, found.store.locate)

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from lmms_eval.api.instance import Instance
@@ -22,6 +23,7 @@ from loguru import logger
 from proactivebench_tasks.rollout.checked_model import CheckedModel, ModelRaised, from_cache
 from proactivebench_tasks.rollout.rollout import Failure, Outcome, Rollout
 from proactivebench_tasks.rollout.visuals import Visuals, VisualsLoader
+from proactivebench_tasks.transcripts.answer import Cost
 
 Outcomes = Iterator[tuple[Rollout, Outcome]]
 
@@ -53,8 +55,8 @@ class Generator:
         self.is_simple: bool = getattr(lm, "is_simple", True)
         #: Whether an equal request gets an equal answer, as far as the arguments decide it.
         self.is_greedy = is_deterministic("generate_until", dict(gen_kwargs))
-        #: Answers that came from the wrapper, not from the cache.
-        self.from_model = 0
+        #: Requests that the wrapper was given, failed calls included.
+        self.generations = 0
         self._most = sys.maxsize  # requests in one call; less once memory ran out
         looks = getattr(lm, "needs_images", True)
         self._loader = VisualsLoader(pool, batch, chat=not self.is_simple, look=looks)
@@ -66,39 +68,70 @@ class Generator:
         """
         for piece in self._loader.pieces(rollouts):
             yield from piece.failures.items()
+            spent: dict[Rollout, Cost] = {}
             rest = list(piece.rollouts)
             while rest:
                 now, rest = rest[: self._most], rest[self._most :]
-                yield from self._call(now, piece.visuals)
+                for rollout, outcome in self._call(now, piece.visuals, spent):
+                    yield rollout, _with_cost(outcome, spent.get(rollout, Cost()))
 
     def empty_call(self, rollout: Rollout) -> None:
-        """A call of the wrapper whose answer nobody reads, and that says nothing before it."""
+        """A call of the wrapper whose answer nobody reads. Other ranks are not told of it."""
         for piece in self._loader.pieces([rollout]):
             requests = [self._request(each, piece.visuals) for each in piece.rollouts]
             CheckedModel(self._lm, self._gen_kwargs, lambda: None).generate_until(requests)
 
-    def _call(self, rollouts: list[Rollout], visuals: Visuals) -> Outcomes:
+    def _call(
+        self, rollouts: list[Rollout], visuals: Visuals, spent: dict[Rollout, Cost]
+    ) -> Outcomes:
+        """One call, or, if it fails, several. What they cost is added to ``spent``."""
         requests = [self._request(rollout, visuals) for rollout in rollouts]
+        model = CheckedModel(self._lm, self._gen_kwargs, self._before_call)
         try:
             with _watched(rollouts, self._slow_call):
-                answers = self._send(requests)
+                outcomes = self._send(model, requests)
         except Exception as error:
-            yield from self._isolated(rollouts, visuals, error)
+            self._note(rollouts, requests, model, spent)
+            yield from self._isolated(rollouts, visuals, error, spent)
         else:
-            yield from zip(rollouts, answers, strict=True)
+            self._note(rollouts, requests, model, spent)
+            yield from zip(rollouts, outcomes, strict=True)
 
-    def _isolated(self, rollouts: list[Rollout], visuals: Visuals, error: Exception) -> Outcomes:
+    def _note(
+        self,
+        rollouts: list[Rollout],
+        requests: list[Instance],
+        model: CheckedModel,
+        spent: dict[Rollout, Cost],
+    ) -> None:
+        """Add what a call cost: to each rollout in it the same share of the seconds."""
+        self.generations += len(model.sent)
+        for rollout, request in zip(rollouts, requests, strict=True):
+            if id(request) in model.sent:
+                before = spent.get(rollout, Cost())
+                spent[rollout] = Cost(
+                    calls=before.calls + 1,
+                    seconds=before.seconds + model.seconds / len(model.sent),
+                )
+
+    def _isolated(
+        self,
+        rollouts: list[Rollout],
+        visuals: Visuals,
+        error: Exception,
+        spent: dict[Rollout, Cost],
+    ) -> Outcomes:
         """Go on after a call that raised."""
         if len(rollouts) == 1:
             yield rollouts[0], Failure(error)
         elif _is_out_of_memory(error):
             self._shrink(len(rollouts))
             for start in range(0, len(rollouts), self._most):
-                yield from self._call(rollouts[start : start + self._most], visuals)
+                yield from self._call(rollouts[start : start + self._most], visuals, spent)
         else:
             half = len(rollouts) // 2
-            yield from self._call(rollouts[:half], visuals)
-            yield from self._call(rollouts[half:], visuals)
+            yield from self._call(rollouts[:half], visuals, spent)
+            yield from self._call(rollouts[half:], visuals, spent)
 
     def _shrink(self, tried: int) -> None:
         self._most = max(1, min(tried, self._batch) // 2)
@@ -110,10 +143,9 @@ class Generator:
         if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _send(self, requests: list[Instance]) -> list[Outcome]:
+    def _send(self, model: CheckedModel, requests: list[Instance]) -> list[Outcome]:
         """The outcome of each request, by way of the response cache if there is one. Raises what
         the wrapper raises."""
-        model = CheckedModel(self._lm, self._gen_kwargs, self._before_call)
         cached: list[Any] = [None] * len(requests)
         try:
             if self._cache is not None:
@@ -128,7 +160,6 @@ class Generator:
         except ModelRaised as raised:
             assert isinstance(raised.__cause__, Exception)
             raise raised.__cause__ from None
-        self.from_model += len(model.outcomes)
         return [
             model.outcomes.get(id(request)) or from_cache(response)
             for request, response in zip(requests, cached, strict=True)
@@ -156,6 +187,13 @@ class Generator:
             idx=rollout.turn_id(self._gen_kwargs, sampled=not self.is_greedy),
             metadata=dict(rollout.request.metadata),
         )
+
+
+def _with_cost(outcome: Outcome, spent: Cost) -> Outcome:
+    """An outcome with the calls and seconds that it took; the tokens stay."""
+    seconds = round(spent.seconds, 4)
+    cost = Cost(calls=spent.calls, seconds=seconds, tokens=outcome.cost.tokens)
+    return replace(outcome, cost=cost)
 
 
 @contextmanager

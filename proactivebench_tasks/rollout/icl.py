@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+from proactivebench_tasks.environments import ENVIRONMENTS
 from proactivebench_tasks.environments.environment import derived_seed
 from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.errors import HarnessError
@@ -18,8 +19,6 @@ from proactivebench_tasks.rollout import documents
 from proactivebench_tasks.rollout.documents import Document
 from proactivebench_tasks.transcripts.conversation import Exchange
 from proactivebench_tasks.transcripts.variant import Variant
-
-_IN_THE_PAPER = (Dataset.ROD, Dataset.MVPN)
 
 
 def choose(doc: Document, pool: Sequence[Document], variant: Variant) -> tuple[Exchange, ...]:
@@ -31,8 +30,9 @@ def choose(doc: Document, pool: Sequence[Document], variant: Variant) -> tuple[E
     if not variant.icl:
         return ()
     dataset = Dataset.parse(doc["dataset"])
-    if dataset not in _IN_THE_PAPER and not variant.icl_generic:
-        having = " and ".join(d.value for d in _IN_THE_PAPER)
+    in_the_paper = [each for each in Dataset if ENVIRONMENTS[each].has_worked_examples]
+    if dataset not in in_the_paper and not variant.icl_generic:
+        having = " and ".join(each.value for each in in_the_paper)
         raise HarnessError(
             f"icl: the paper has worked examples for {having}, not for {dataset.value}; "
             "icl_generic: true makes them by a rule of ours"
@@ -72,10 +72,7 @@ def _solved(episode: Episode, variant: Variant, rng: random.Random) -> list[Exch
     exchanges = []
     while not episode.done:
         seen = episode.observe()
-        asked = bool(episode.turns)
-        enough = asked and bool(episode.correct_categories)
-        if episode.dataset is Dataset.MVPN:
-            enough = not episode.correct_suggestions
+        enough = episode.environment.asked_enough(episode.state)
         if enough or not episode.correct_suggestions:
             said = answer = episode.sample.answer
         else:

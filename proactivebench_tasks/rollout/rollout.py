@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,28 +14,24 @@ from typing import Any
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
 from proactivebench_tasks.environments.episode import Episode, Observation
+from proactivebench_tasks.environments.lenient import Mismatch
+from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.rollout import documents, icl
 from proactivebench_tasks.rollout.documents import Document
+from proactivebench_tasks.transcripts.answer import Answer, Cost, Origin
 from proactivebench_tasks.transcripts.conversation import Exchange, interleaved
 from proactivebench_tasks.transcripts.open_ended import OpenEnded
-from proactivebench_tasks.transcripts.transcript import Transcript
+from proactivebench_tasks.transcripts.thinking import Tags, spoken
+from proactivebench_tasks.transcripts.transcript import Transcript, why_off_list
 from proactivebench_tasks.transcripts.variant import Variant
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A model's text for one turn. ``tokens`` by kind; ``reused``: given before in this episode."""
-
-    text: str
-    tokens: Mapping[str, int] = field(default_factory=dict)
-    reused: bool = False
-
-
-@dataclass(frozen=True)
 class Failure:
-    """Why there is no answer."""
+    """Why there is no answer, and what it cost to find out."""
 
     error: Exception
+    cost: Cost = field(default_factory=Cost)
 
 
 #: What came of a turn.
@@ -52,12 +47,12 @@ class Rollout:
     doc: Document
     episode: Episode
     variant: Variant
+    tags: Tags = ()  # between which the model thinks
     examples: tuple[Exchange, ...] = ()
     past: list[Exchange] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    reused: list[bool] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
     answered: dict[tuple[Exchange, ...], str] = field(default_factory=dict)
-    tokens: Counter[str] = field(default_factory=Counter)
     error: Exception | None = None
 
     @property
@@ -107,25 +102,33 @@ class Rollout:
     def known_answer(self) -> Answer | None:
         """The answer that was given to the same observation before in this episode, if there is."""
         text = self.answered.get(self.conversation)
-        return None if text is None else Answer(text, reused=True)
+        return None if text is None else Answer(text, Origin.EPISODE)
 
     # How it goes on.
 
     def take(self, outcome: Outcome) -> None:
         """Go on with what came of the present turn. A failure ends it."""
+        self.costs.append(outcome.cost)
         if isinstance(outcome, Failure):
             self.error = outcome.error
             return
-        self.tokens.update(outcome.tokens)
         self._step(outcome.text)
         if self.error is None:
-            self.outputs.append(outcome.text)
-            self.reused.append(outcome.reused)
+            self.answers.append(outcome)
+            self._prove()
+
+    def _prove(self) -> None:
+        """Make the next observation. One that cannot be made, because the sample's suggestions led
+        to no image, is this sample's failure."""
+        try:
+            _ = self.over or self.seen
+        except DataError as error:
+            self.error = error
 
     def _step(self, output: str) -> None:
         conversation = self.conversation
         self.answered[conversation] = output
-        answer = self._graded_text(output)
+        answer = spoken(output, self.tags).text
         try:
             self.episode.step(answer)
         except Exception as error:  # malformed data: this sample's failure, not the run's
@@ -145,29 +148,40 @@ class Rollout:
         return {
             "turns": summary.num_turns,
             "solved": summary.correct_prediction,
-            "suggestions": summary.suggestions,
+            "suggestions": summary.num_suggestions,
         }
+
+    def mismatch(self) -> Mismatch | None:
+        """Why the last answer of a finished episode was no option, if it was none."""
+        if not self.answers or self.error is not None or not self.episode.turns:
+            return None
+        return why_off_list(self.episode.turns[-1], spoken(self.answers[-1].text, self.tags))
 
     def response(self) -> GenerationResult:
         """The record of it, with the tokens of all turns."""
-        counts = TokenCounts(**self.tokens) if self.tokens else None
-        return GenerationResult(self._record(), counts)
+        tokens: Counter[str] = Counter()
+        for cost in self.costs:
+            tokens.update(cost.tokens)
+        return GenerationResult(self._record(), TokenCounts(**tokens) if tokens else None)
 
     def _record(self) -> str:
-        return Transcript.of(
-            self.episode, self.outputs, self.reused, self.error, self.variant, self.examples
-        ).to_json()
-
-    def _graded_text(self, output: str) -> str:
-        return without_thinking(output) if self.variant.strip_thinking else output
+        origin = documents.provenance(self.doc, self.variant, self.tags)
+        record = Transcript.of(
+            self.episode, self.answers, origin, self.costs, self.error, self.examples
+        )
+        return record.to_json()
 
 
 class OpenEndedRollout(Rollout):
     """Open-ended generation: image and question, no list, one turn, judged later."""
 
     @property
+    def turns_left(self) -> int:
+        return 0 if self.over else 1
+
+    @property
     def over(self) -> bool:
-        return bool(self.outputs) or self.error is not None
+        return bool(self.answers) or self.error is not None
 
     def _step(self, output: str) -> None:
         pass  # there is nothing to grade before the judge has seen it
@@ -176,15 +190,19 @@ class OpenEndedRollout(Rollout):
         return {"turns": 1}
 
     def _record(self) -> str:
-        output = self.outputs[0] if self.outputs else ""
-        generated = self._graded_text(output)
-        return OpenEnded.of(
-            self.episode, self.seen, generated, output, self.variant.judge, self.error
-        ).to_json()
+        origin = documents.provenance(self.doc, self.variant, self.tags)
+        answer = self.answers[0] if self.answers else None
+        record = OpenEnded.of(self.episode, self.seen, answer, origin, self.costs, self.error)
+        return record.to_json()
 
 
 def start(
-    request: Instance, repeat: int, doc: Document, variant: Variant, pool: Sequence[Document]
+    request: Instance,
+    repeat: int,
+    doc: Document,
+    variant: Variant,
+    pool: Sequence[Document],
+    tags: Tags = (),
 ) -> Rollout:
     """A fresh rollout of a document, of the kind that the variant asks for.
 
@@ -192,9 +210,4 @@ def start(
     """
     kind = OpenEndedRollout if variant.open_ended else Rollout
     worked = icl.choose(doc, pool, variant)
-    return kind(request, repeat, doc, documents.episode(doc, variant), variant, worked)
-
-
-def without_thinking(text: str) -> str:
-    """The answer after a model's thinking. Thinking that never ends leaves no answer."""
-    return re.sub(r"<think>.*", "", text.rpartition("</think>")[2], flags=re.DOTALL).strip()
+    return kind(request, repeat, doc, documents.episode(doc, variant), variant, tags, worked)

@@ -10,13 +10,12 @@ that finds the images from the document, and its own copy of the generation argu
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 from lmms_eval.api.instance import Instance
-from loguru import logger
 from tqdm import tqdm
 
 from proactivebench_tasks import config
@@ -25,15 +24,24 @@ from proactivebench_tasks.rollout import lockstep
 from proactivebench_tasks.rollout.failures import FailurePolicy, Failures
 from proactivebench_tasks.rollout.generate import Generator
 from proactivebench_tasks.rollout.lockstep import Lockstep
-from proactivebench_tasks.rollout.rollout import Answer, Outcome, Rollout, start
+from proactivebench_tasks.rollout.rollout import Outcome, Rollout, start
+from proactivebench_tasks.rollout.tally import Tally
 from proactivebench_tasks.rollout.visuals import DECODERS
+from proactivebench_tasks.transcripts.answer import Answer
+from proactivebench_tasks.transcripts.thinking import Tags
 from proactivebench_tasks.transcripts.variant import Variant
 
 
-def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> list[Any]:
+def run(
+    lm: Any,
+    requests: Sequence[Instance],
+    response_cache: Any = None,
+    tags_of: Callable[[str], Tags] = lambda task: (),
+) -> list[Any]:
     """Play the episodes of all requests; returns a record each, in the order of the requests.
 
-    Copies that the harness adds to keep ranks in step get an empty response and no work.
+    ``tags_of`` says, by task, between which tags models think. Copies of requests that the harness
+    adds to keep ranks in step get an empty response and no work.
     """
     tasks: dict[str, list[int]] = {}
     for position, request in enumerate(requests):
@@ -43,7 +51,7 @@ def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> li
     with _setting_up(lm, response_cache) as session:
         # All runners first: what a later task lacks is said before an earlier one is played.
         runners = {
-            task: TaskRunner(lm, task, requests[positions[0]], session)
+            task: TaskRunner(lm, task, requests[positions[0]], session, tags_of(task))
             for task, positions in tasks.items()
         }
         for task, positions in tasks.items():
@@ -56,10 +64,14 @@ def run(lm: Any, requests: Sequence[Instance], response_cache: Any = None) -> li
         if session.step.needed:
             idle = requests[0]
             task = idle.args[5]
-            runner = runners.get(task) or TaskRunner(lm, task, idle, session)
+            runner = runners.get(task) or TaskRunner(lm, task, idle, session, ())
             session.step.drain(lambda: runner.empty_call(idle))
         session.failures.end()
     return responses
+
+
+class ProgressBar(tqdm):  # type: ignore[type-arg]
+    """The bar of a task. While ours is drawn, those of other parts are not."""
 
 
 class Session:
@@ -107,11 +119,12 @@ def _waves(requests: Sequence[Instance], positions: Sequence[int]) -> list[list[
 class TaskRunner:
     """Plays the episodes of one task."""
 
-    def __init__(self, lm: Any, task: str, example: Instance, session: Session) -> None:
+    def __init__(self, lm: Any, task: str, example: Instance, session: Session, tags: Tags) -> None:
         _, gen_kwargs, _, doc_to_text, _, _, _ = example.args
         self.lm = lm
         self.task = task
         self.session = session
+        self.tags = tags
         self.variant = Variant.parse(doc_to_text.keywords.get("lmms_eval_specific_kwargs"))
         self.generator = Generator(
             lm,
@@ -124,7 +137,7 @@ class TaskRunner:
         )
         # An equal observation gets an equal answer from a greedy model: it is not asked again.
         self.reuse = self.generator.is_greedy and getattr(lm, "deterministic", True)
-        self.count: Counter[str] = Counter()
+        self.tally = Tally(task, self.variant, tags)
         if self.variant.several_images:
             self._require_conversations()
         if self.variant.open_ended:
@@ -139,9 +152,9 @@ class TaskRunner:
         queue = deque(sorted(rollouts, key=lambda rollout: -rollout.turns_left))
         live: list[Rollout] = []
         self.session.failures.start(len(rollouts), new_task=repeat == 0)
-        self.count["episodes"] += len(rollouts)
+        self.tally.start(len(rollouts))
         rank = getattr(self.lm, "rank", 0)
-        with tqdm(desc=self.task, unit="turn", disable=rank != 0) as bar:
+        with ProgressBar(desc=self.task, unit="turn", disable=rank != 0) as bar:
             while queue or live:
                 while queue and len(live) < self.session.window:
                     live.append(queue.popleft())
@@ -151,9 +164,9 @@ class TaskRunner:
                     while self.reuse and not rollout.over and (known := rollout.known_answer()):
                         self._take(rollout, known)
                     if rollout.over:
-                        self.count.update(over=1, **rollout.tally())
+                        self.tally.end(rollout)
                 live = [rollout for rollout in live if not rollout.over]
-                self._show_progress(bar)
+                self.tally.show(bar)
         return rollouts
 
     def empty_call(self, request: Instance) -> None:
@@ -161,18 +174,8 @@ class TaskRunner:
         self.generator.empty_call(self._start(request, 0))
 
     def report(self) -> None:
-        """Log what this task cost."""
-        count, from_model = self.count, self.generator.from_model
-        logger.info(
-            f"{self.task}: {from_model} answers from the model, "
-            f"{max(0, count['asked'] - from_model)} from the cache, {count['reused']} "
-            f"reused; {count['failed']} of {count['episodes']} samples failed"
-        )
-        if count["empty"]:
-            logger.warning(
-                f"{self.task}: {count['empty']} answers were empty. Some wrappers return nothing "
-                "when generation fails; empty answers are not cached and are asked again next time"
-            )
+        """Log what this task cost, and what is odd about its answers."""
+        self.tally.report(self.generator.generations)
 
     def _require_conversations(self) -> None:
         if self.generator.is_simple and not getattr(self.lm, "interleave_visuals", False):
@@ -185,7 +188,7 @@ class TaskRunner:
     def _start(self, request: Instance, repeat: int) -> Rollout:
         _, _, _, _, doc_id, task, split = request.args
         documents: Sequence[Mapping[str, Any]] = self.lm.task_dict[task][split]
-        return start(request, repeat, documents[doc_id], self.variant, documents)
+        return start(request, repeat, documents[doc_id], self.variant, documents, self.tags)
 
     def _chosen(self, live: list[Rollout]) -> list[Rollout]:
         """Who is asked next: whole batches, as long as there is one, longest episodes first."""
@@ -198,31 +201,14 @@ class TaskRunner:
 
     def _take(self, rollout: Rollout, outcome: Outcome) -> None:
         """Let a rollout go on with what came of its turn, and keep count."""
+        self.tally.take(outcome)
         if isinstance(outcome, Answer):
-            self.count["reused" if outcome.reused else "asked"] += 1
-            self.count["empty"] += not outcome.text.strip()
             self.session.failures.answered()
         turn = len(rollout.episode.turns) + 1
         rollout.take(outcome)
         if rollout.error is not None:
-            self.count["failed"] += 1
-            error = rollout.error
-            sample = f"{rollout.episode.dataset.value}, sample {rollout.episode.sample.id}"
-            logger.error(f"{self.task}: {sample}, turn {turn}: {type(error).__name__}: {error}")
-            self.session.failures.failed(self.task, error)
-
-    def _show_progress(self, bar: Any) -> None:
-        count = self.count
-        bar.n = count["asked"] + count["reused"]
-        if over := count["over"]:
-            # Turns to come are guessed from the episodes that are over.
-            bar.total = max(bar.n, round(count["turns"] / over * count["episodes"]))
-            figures = {"done": f"{over}/{count['episodes']}"}
-            if not self.variant.open_ended:
-                figures["acc"] = f"{100 * count['solved'] / over:.1f}"
-                figures["ps"] = f"{count['suggestions'] / over:.2f}"
-            bar.set_postfix(figures, refresh=False)
-        bar.refresh()
+            self.tally.fail(rollout, turn, rollout.error)
+            self.session.failures.failed(self.task, rollout.error)
 
 
 def _batch_size(lm: Any) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from proactivebench_tasks.environments.episode import Episode, Observation
-from proactivebench_tasks.transcripts.record import Record, Window, complaint, head, window
+from proactivebench_tasks.transcripts.answer import Answer, Cost
+from proactivebench_tasks.transcripts.record import Crop, Provenance, Record, head, without
+from proactivebench_tasks.transcripts.thinking import spoken
 
 
 class JudgeIdentity(BaseModel):
@@ -21,13 +24,13 @@ class JudgeIdentity(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """What is known of it."""
-        return self.model_dump(exclude_unset=True)
+        return without(self.model_dump(), "model", "max_tokens")
 
 
 class Judgement(BaseModel):
     """What a judge said: its whole reply, and a 0 or 1 for each valid answer.
 
-    ``unscored`` says why there is no verdict. Before a judge was asked, only the kind is known.
+    ``unscored`` says why there is no verdict. Before a judge was asked, only its kind is known.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -47,52 +50,64 @@ class Judgement(BaseModel):
     @property
     def identity(self) -> JudgeIdentity:
         """The judge that it is from."""
-        known = self.model_fields_set & JudgeIdentity.model_fields.keys()
-        return JudgeIdentity(**{name: getattr(self, name) for name in known})
+        return JudgeIdentity(kind=self.kind, model=self.model, max_tokens=self.max_tokens)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields; before a judge was asked, its kind alone."""
+        if self.comparable is None and self.unscored is None:
+            return {"kind": self.kind}
+        return without(self.model_dump(), "model", "max_tokens")
 
 
 class OpenEnded(Record):
-    """``generated`` is what the judge reads; ``output``, where it differs, the model's raw text."""
+    """An answer in the model's own words. ``generated`` is what the judge reads."""
 
+    KIND: ClassVar[str] = "open_ended"
+
+    kind: str = KIND
     image: str  # path below the data folder
-    crop: Window | None
-    prompt: str
+    file: str | None = None  # where it opens: a path, or an address that fsspec opens
+    crop: Crop | None
+    prompt: str  # all of the text that was shown
     valid_answers: str  # comma-separated, as the published package has them
+    output: str | None = None  # the model's whole text, where it is not what the judge reads
     generated: str
-    error: str | None
+    cut: bool = False  # the model was cut off while it was thinking
     judge: Judgement
-    output: str | None = None
+    costs: tuple[Cost, ...] = ()
 
     @classmethod
     def of(
         cls,
         episode: Episode,
         seen: Observation,
-        generated: str,
-        output: str,
-        judge_kind: str,
+        answer: Answer | None,
+        origin: Provenance,
+        costs: Sequence[Cost] = (),
         error: Exception | None = None,
     ) -> OpenEnded:
-        """The record of an answer that no judge has seen yet."""
+        """The record of an answer that no judge has seen yet; of a failed sample without one."""
+        output = answer.text if answer else ""
+        said = spoken(output, origin.tags)
         return cls(
-            **head(episode),
+            **head(episode, origin, error),
             image=seen.image_path,
-            crop=window(seen.crop),
+            file=origin.locate(seen.image_path),
+            crop=seen.crop,
             prompt=seen.text,
             valid_answers=episode.environment.open_ended_answers(),
-            generated=generated,
-            error=complaint(error),
-            judge=Judgement(kind=judge_kind),
-            output=output if output != generated else None,
+            output=output if output != said.text else None,
+            generated=said.text,
+            cut=said.is_cut,
+            judge=Judgement(kind=origin.variant.judge),
+            costs=tuple(costs),
         )
 
     def judged(self, judgement: Judgement) -> OpenEnded:
         """The same record with another judgement."""
         return self.model_copy(update={"judge": judgement})
 
-    def _to_dict(self) -> dict[str, Any]:
-        value = super()._to_dict()
-        value["judge"] = self.judge.model_dump(exclude_unset=True)
-        if self.output is None:
-            del value["output"]
-        return value
+    def to_dict(self) -> dict[str, Any]:
+        value = super().to_dict()
+        value["judge"] = self.judge.to_dict()
+        return without(value, "file", "output", "cut")

@@ -7,20 +7,21 @@ them again through the same ``Episode``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
-from proactivebench_tasks.environments.environment import Mode
-from proactivebench_tasks.environments.episode import Episode, Summary
+from proactivebench_tasks.environments import lenient
+from proactivebench_tasks.environments.episode import Episode, Turn
 from proactivebench_tasks.environments.grading import Grade
-from proactivebench_tasks.environments.random_mode import as_played
-from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.environments.lenient import Mismatch
+from proactivebench_tasks.errors import DataError, RecordError
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Sample
+from proactivebench_tasks.transcripts.answer import Answer, Cost, Origin
 from proactivebench_tasks.transcripts.conversation import Exchange
-from proactivebench_tasks.transcripts.record import Record, Window, complaint, head, window
-from proactivebench_tasks.transcripts.variant import Variant
+from proactivebench_tasks.transcripts.record import Crop, Provenance, Record, head, without
+from proactivebench_tasks.transcripts.thinking import Spoken, spoken
 
 
 class ExampleRecord(BaseModel):
@@ -29,116 +30,128 @@ class ExampleRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     image: str  # path below the data folder
-    crop: Window | None
+    file: str | None = None  # where it opens
+    crop: Crop | None
+    text: str | None = None
     answer: str | None
 
 
 class TurnRecord(BaseModel):
     """One turn: what was shown, what was answered, and the grades of the answer.
 
-    ``output`` is the model's raw text where the graded answer differs from it. ``reused``: answered
-    before in this episode, so the model was not called.
+    With ``history`` in the variant, the turns before were shown, too.
     """
 
     model_config = ConfigDict(frozen=True)
 
     image: str  # path below the data folder
+    file: str | None = None  # where it opens: a path, or an address that fsspec opens
     image_id: int
-    crop: Window | None
+    crop: Crop | None
+    text: str | None = None  # all of the turn's text: question, list, request
     options: tuple[str, ...]
-    answer: str
+    output: str | None = None  # the model's whole text, where it is not the answer
+    answer: str  # what was graded
     suggestion: Grade
     category: Grade
-    output: str | None = None
-    reused: bool = False
+    mismatch: Mismatch | None = None  # why the answer is no option of the list
+    cut: bool = False  # the model was cut off while it was thinking
+    reused: bool = False  # answered before in this episode, so the model was not called
 
 
 class Transcript(Record):
     """A played sample, turn by turn. ``error`` says why it failed; it is ``None`` for most."""
 
-    mode: Mode
-    hint: bool
-    seed: int
-    variant: Variant = Field(alias="setting")
+    KIND: ClassVar[str] = "multiple_choice"
+
+    kind: str = KIND
     examples: tuple[ExampleRecord, ...]
     turns: tuple[TurnRecord, ...]
     num_turns: int
     correct_prediction: bool
     stop: str | None
-    error: str | None
+    costs: tuple[Cost, ...] = ()  # one a turn, and one of the turn that failed
 
     @classmethod
     def of(
         cls,
         episode: Episode,
-        outputs: Sequence[str],
-        reused: Sequence[bool],
+        answers: Sequence[Answer],
+        origin: Provenance,
+        costs: Sequence[Cost] = (),
         error: Exception | None = None,
-        variant: Variant = Variant(),  # noqa: B008 (frozen)
         examples: Sequence[Exchange] = (),
     ) -> Transcript:
-        """The record of an episode; ``outputs`` are the model's raw texts, one a turn."""
+        """The record of an episode and of the model's answers in it, one a turn."""
         summary = episode.summary()
-        stop = episode.turns[-1].stop if episode.turns else None
         return cls(
-            **head(episode),
-            mode=episode.mode,
-            hint=episode.hint,
-            seed=episode.seed,
-            variant=variant,
+            **head(episode, origin, error),
             examples=tuple(
-                ExampleRecord(image=e.image_path, crop=window(e.crop), answer=e.answer)
-                for e in examples
+                ExampleRecord(
+                    image=each.image_path,
+                    file=origin.locate(each.image_path),
+                    crop=each.crop,
+                    text=each.text,
+                    answer=each.answer,
+                )
+                for each in examples
             ),
             turns=tuple(
-                TurnRecord(
-                    image=turn.image_path,
-                    image_id=turn.image_id,
-                    crop=window(turn.crop),
-                    options=turn.options,
-                    answer=turn.answer,
-                    suggestion=turn.suggestion,
-                    category=turn.category,
-                    output=output if output != turn.answer else None,
-                    reused=again,
-                )
-                for turn, output, again in zip(episode.turns, outputs, reused, strict=True)
+                _turn(episode, turn, answer, origin)
+                for turn, answer in zip(episode.turns, answers, strict=True)
             ),
             num_turns=summary.num_turns,
             correct_prediction=summary.correct_prediction,
-            stop="failed" if error else stop and stop.value,
-            error=complaint(error),
+            stop="failed" if error else episode.stop and episode.stop.value,
+            costs=tuple(costs),
         )
 
-    @property
-    def reused(self) -> int:
-        """How many turns were answered without a call of the model."""
-        return sum(turn.reused for turn in self.turns)
+    def replay(self, sample: Sample, protocol: Protocol) -> Episode | None:
+        """The episode that the answers make, played anew; ``None`` if the sample failed.
 
-    def score(self, sample: Sample, protocol: Protocol) -> Summary | None:
-        """Play the answers through a fresh episode; ``None`` if the sample failed.
-
-        Raises ``ValueError`` when they do not make a whole episode.
+        Raises ``RecordError`` when they do not make a whole episode.
         """
         if self.error is not None:
             return None
+        episode = Episode(sample, protocol, self.variant.mode, self.variant.seed, self.variant.hint)
         try:
-            played = as_played(sample, self.mode, self.seed)
-            episode = Episode(played, protocol, self.mode, self.seed)
             for turn in self.turns:
                 episode.step(turn.answer)
-        except DataError as error:
-            raise ValueError(f"not a whole transcript: {error!r}") from error
+        except (DataError, ValueError) as error:
+            raise RecordError(f"not a whole record: {error!r}") from error
         if not episode.done:
-            raise ValueError("the transcript ends before the episode does")
-        return episode.summary()
+            raise RecordError("the record ends before the episode does")
+        return episode
 
-    def _to_dict(self) -> dict[str, Any]:
-        value = super()._to_dict()
-        value["setting"] = self.variant.asked_for()
-        for turn in value["turns"]:  # most turns have neither
-            if turn["output"] is None:
-                del turn["output"]
-            if not turn["reused"]:
-                del turn["reused"]
+    def to_dict(self) -> dict[str, Any]:
+        value = super().to_dict()
+        optional = ("file", "text", "output", "mismatch", "cut", "reused")
+        value["turns"] = [without(turn, *optional) for turn in value["turns"]]
         return value
+
+
+def why_off_list(turn: Turn, said: Spoken) -> Mismatch | None:
+    """Why an answer is no option of the list; ``None`` if it is one."""
+    if not turn.suggestion is turn.category is Grade.MISMATCH:
+        return None
+    why = lenient.read(turn.answer, turn.options).why
+    return Mismatch.CUT if said.is_cut and why is Mismatch.NOTHING else why
+
+
+def _turn(episode: Episode, turn: Turn, answer: Answer, origin: Provenance) -> TurnRecord:
+    said = spoken(answer.text, origin.tags)
+    return TurnRecord(
+        image=turn.image_path,
+        file=origin.locate(turn.image_path),
+        image_id=turn.image_id,
+        crop=turn.crop,
+        text=episode.protocol.multiple_choice(episode.prompt, turn.options),
+        options=turn.options,
+        output=answer.text if answer.text != turn.answer else None,
+        answer=turn.answer,
+        suggestion=turn.suggestion,
+        category=turn.category,
+        mismatch=why_off_list(turn, said),
+        cut=said.is_cut,
+        reused=answer.origin is Origin.EPISODE,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import HarnessError
@@ -38,22 +38,8 @@ class Variant(BaseModel):
     oeg_hint: bool = False
     #: Kind of judge (open-ended only); the environment's PROACTIVEBENCH_JUDGE comes first.
     judge: str = ""
-    #: Drop ``<think>...</think>`` from each answer before it is graded.
-    strip_thinking: bool = False
     #: Seed of what random mode draws, together with the sample.
     seed: Count = 0
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Variant:
-        """What a key would change must be there: a key without effect is a mistake."""
-        needs = {"cot": "icl", "icl_ends_only": "icl", "icl_generic": "icl"}
-        needs |= {"oeg_hint": "open_ended", "judge": "open_ended"}
-        for key, other in needs.items():
-            if getattr(self, key) and not getattr(self, other):
-                raise ValueError(f"{key} has no effect without {other}")
-        if self.open_ended and self.mode is not Mode.NORMAL:
-            raise ValueError(f"open_ended does not go with mode {self.mode.value}")
-        return self
 
     def asked_for(self) -> dict[str, Any]:
         """What differs from the default."""
@@ -71,15 +57,36 @@ class Variant(BaseModel):
         # The harness merges `default` into the mapping and leaves the blocks of other models there.
         given = {k: v for k, v in (kwargs or {}).items() if not isinstance(v, Mapping)}
         try:
-            return cls(**given)
+            variant = cls(**given)
         except ValidationError as error:
-            faults = map(_fault, error.errors(include_url=False))
-            raise HarnessError(f"lmms_eval_specific_kwargs: {'; '.join(faults)}") from None
+            faults = "; ".join(map(_fault, error.errors(include_url=False)))
+        else:
+            faults = "; ".join(variant.faults())
+        if faults:
+            raise HarnessError(f"lmms_eval_specific_kwargs: {faults}")
+        return variant
+
+    def faults(self) -> list[str]:
+        """Keys that have no effect, or that do not go together."""
+        needs = {"cot": "icl", "icl_ends_only": "icl", "icl_generic": "icl"}
+        needs |= {"oeg_hint": "open_ended", "judge": "open_ended"}
+        found = [
+            f"{key} has no effect without {other}"
+            for key, other in needs.items()
+            if getattr(self, key) and not getattr(self, other)
+        ]
+        if self.open_ended:
+            if self.mode is not Mode.NORMAL:
+                found.append(f"open_ended does not go with mode {self.mode.value}")
+            found += [
+                f"{key} does not go with open_ended, which has one turn and no list"
+                for key in ("history", "icl")
+                if getattr(self, key)
+            ]
+        return found
 
 
 def _fault(error: Any) -> str:
-    if error["type"] == "value_error":  # our own checks name their keys themselves
-        return str(error["ctx"]["error"])
     key = error["loc"][0]
     if error["type"] == "extra_forbidden":
         return f"unknown key {key!r}; known: {', '.join(Variant.model_fields)}"

@@ -54,7 +54,7 @@ def test_oracle_solves_every_sample(dataset: Dataset, mode: Mode) -> None:
 @pytest.mark.parametrize("dataset", Dataset)
 def test_oracle_asks_only_where_it_has_to(dataset: Dataset) -> None:
     wanted = 1 if dataset is Dataset.ROD else 0
-    assert {summary.suggestions for summary in summaries(dataset, "oracle")} == {wanted}
+    assert {summary.num_suggestions for summary in summaries(dataset, "oracle")} == {wanted}
 
 
 @pytest.mark.parametrize("dataset", Dataset)
@@ -65,7 +65,7 @@ def test_always_asking_solves_nothing(dataset: Dataset) -> None:
 @pytest.mark.parametrize("dataset", Dataset)
 def test_always_asking_uses_every_turn(dataset: Dataset) -> None:
     more = 1 if dataset is Dataset.ROD else 0
-    asked = [summary.suggestions for summary in summaries(dataset, "always_ask")]
+    asked = [summary.num_suggestions for summary in summaries(dataset, "always_ask")]
     assert asked == [turns + more - 1 for turns in TURNS]
 
 

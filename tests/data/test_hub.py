@@ -18,7 +18,6 @@ from fakes import hub_server, world
 from fakes.hub_server import HubServer, zipped
 from fakes.probe import ALL, Lab, Probe, sample_id
 from huggingface_hub import constants
-from loguru import logger
 
 from proactivebench_tasks.data import prepared, rows, suite
 from proactivebench_tasks.data.hub import Hub, HubListing
@@ -69,14 +68,6 @@ def hub(
         yield server
 
 
-@pytest.fixture
-def log() -> Iterator[list[str]]:
-    lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), format="{level} {message}")
-    yield lines
-    logger.remove(sink)
-
-
 def new_store() -> HubStore:
     """The hub's data as a new process would see them."""
     return HubStore(Hub())
@@ -87,8 +78,7 @@ def archive_requests(hub: HubServer) -> int:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: HubServer) -> Lab:
-    lab = Lab(tmp_path, monkeypatch)
+def lab(lab: Lab, monkeypatch: pytest.MonkeyPatch, hub: HubServer) -> Lab:
     monkeypatch.delenv("PROACTIVEBENCH_DATA_DIR")
     return lab
 

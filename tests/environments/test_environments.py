@@ -55,7 +55,7 @@ def rules(dataset: Dataset, **fields: Any) -> Environment[Any]:
 def test_refusals_are_options_that_help_nothing() -> None:
     options = ["Move it to the left.", "I CANNOT tell.", "I do not know.", "Do NOT ask.", "Nothing"]
     played = episode(Dataset.ROD, options=options)
-    assert played.suggestions == tuple(options)
+    assert played.listed == tuple(options)
     assert played.correct_suggestions == ("Move it to the left.", "Nothing")
 
 
@@ -342,16 +342,16 @@ def test_changeit_withdraws_the_move_that_leaves_the_video(
     image_id: int, listed: tuple[str, ...]
 ) -> None:
     played = changeit(first_image=image_id)
-    assert played.suggestions == listed
+    assert played.listed == listed
     assert played.correct_suggestions == listed[:-1]
 
 
 def test_changeit_withdrawal_follows_the_image() -> None:
     played = changeit()
     walk(played, REWIND)
-    assert played.suggestions == (WAIT, REFUSAL)
+    assert played.listed == (WAIT, REFUSAL)
     walk(played, WAIT)
-    assert played.suggestions == (WAIT, REWIND, REFUSAL)
+    assert played.listed == (WAIT, REWIND, REFUSAL)
 
 
 def test_changeit_withdrawal_shifts_the_categories_letters() -> None:
@@ -366,12 +366,12 @@ def test_changeit_withdrawn_suggestion_is_no_option() -> None:
 def test_changeit_withdraws_the_first_way_to_wait_only() -> None:
     options = [REFUSAL, "Wait for the end.", "Wait for the change.", REWIND]
     played = changeit(first_image=15, options=options)
-    assert played.suggestions == (REFUSAL, "Wait for the change.", REWIND)
+    assert played.listed == (REFUSAL, "Wait for the change.", REWIND)
 
 
 def test_changeit_withdraws_one_move_where_both_leave_the_video() -> None:
     played = changeit(num_images=3, first_image=1, step_size=2)
-    assert played.suggestions == (WAIT, REFUSAL)
+    assert played.listed == (WAIT, REFUSAL)
 
 
 @pytest.mark.parametrize(
@@ -516,12 +516,12 @@ def test_coco_withdraws_the_moves_that_show_no_more(
 ) -> None:
     played = coco(direction)
     walk(played, *answers)
-    assert set(played.sample.options) - set(played.suggestions) == gone
+    assert set(played.sample.options) - set(played.listed) == gone
     assert set(played.correct_suggestions) == {LEFT, RIGHT, UP, DOWN, ZOOM} - gone
 
 
 def test_coco_only_step_is_withdrawn_at_once() -> None:
-    assert coco("left", granularity=1).suggestions == (ZOOM, REFUSAL)
+    assert coco("left", granularity=1).listed == (ZOOM, REFUSAL)
 
 
 @pytest.mark.parametrize("step", [0.7, 0.1])  # just below the limit, and just beyond it
@@ -529,7 +529,7 @@ def test_coco_zoom_limit_is_met_by_an_equal_float_only(step: float) -> None:
     assert grown(step, 6) != step * 7  # or this would prove nothing
     played = coco("zoom", granularity=6, horizontal_step=step)
     walk(played, *[ZOOM] * 6)
-    assert ZOOM in played.suggestions
+    assert ZOOM in played.listed
 
 
 @pytest.mark.parametrize(
@@ -651,12 +651,12 @@ def test_random_mode_takes_nothing_in_the_last_turn_where_suggestions_run_out(ma
 
 
 def test_random_mode_withdraws_nothing_in_changeit() -> None:
-    assert changeit(Mode.RANDOM, first_image=0).suggestions == (WAIT, REWIND, REFUSAL)
+    assert changeit(Mode.RANDOM, first_image=0).listed == (WAIT, REWIND, REFUSAL)
 
 
 def test_random_mode_withdraws_nothing_in_coco() -> None:
     played = coco("left", Mode.RANDOM, granularity=1)
-    assert played.suggestions == played.sample.options == (*played.correct_suggestions, REFUSAL)
+    assert played.listed == played.sample.options == (*played.correct_suggestions, REFUSAL)
 
 
 @pytest.mark.parametrize(

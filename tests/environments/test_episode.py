@@ -140,7 +140,7 @@ def test_summary(answers: str, turns: int, solved: bool, used_all: bool, mismatc
     summary = played.summary()
     assert (summary.num_turns, summary.correct_prediction) == (turns, solved)
     assert (summary.reached_max_turns, summary.mismatch) == (used_all, mismatch)
-    assert summary.suggestions == turns - 1
+    assert summary.num_suggestions == turns - 1
 
 
 def test_episode_of_one_turn_uses_all_of_them() -> None:

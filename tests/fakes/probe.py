@@ -316,7 +316,7 @@ class Probe(Reader):
         for request, turn in zip(requests, seen, strict=True):
             episode = self._episode(request)
             agree(turn.turn, len(episode.turns), f"turn of sample {episode.sample.id}")
-            options = episode.suggestions + episode.sample.categories
+            options = episode.options
             agree(turn.options, options, f"options of sample {episode.sample.id}")
             agree(request.args[0], episode.observe().text, "text")
 
@@ -375,9 +375,13 @@ class Outcome:
     tokens: Mapping[str, Mapping[int, Any]]
 
     def metrics(self, task: str) -> dict[str, float]:
-        found = self.raw["results"][task]
+        """Means as the results file has them; those that the harness shows are the same there."""
+        summary = self.raw["proactivebench"]
+        found = (summary["tasks"] | summary["groups"])[task]["metrics"]
+        for name in ("acc", "ps"):
+            assert found[name]["mean"] == pytest.approx(self.raw["results"][task][f"{name},none"])
         names = ("acc", "ps", "asked", "max_steps", "mismatch", "failed")
-        return {name: found[f"{name},none"] for name in names}
+        return {name: found[name]["mean"] for name in names}
 
     def answers(self, task: str) -> dict[int, list[str]]:
         return {i: answers(t) for i, t in self.transcripts[task].items()}
@@ -431,8 +435,7 @@ class Lab:
                 tasks=list(tasks),
                 task_manager=task_manager(),
                 cli_args=given,
-                bootstrap_iters=0,
-                **kwargs,
+                **{"bootstrap_iters": 0, **kwargs},
             )
         finally:
             if disagreements := model.disagreements:
@@ -446,8 +449,11 @@ class Lab:
 
 
 def transcript(row: Mapping[str, Any]) -> Any:
-    """The response that a logged sample was scored on, read."""
-    return json.loads(row["filtered_resps"][0])
+    """The record that a logged sample was scored on, the first of repeats, without what it cost:
+    that differs from run to run."""
+    response = row["filtered_resps"][0]
+    record = json.loads(response[0] if isinstance(response, list) else response)
+    return {name: value for name, value in record.items() if name != "costs"}
 
 
 def count_decodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:

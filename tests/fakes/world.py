@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from proactivebench_tasks.environments.environment import four_digits
 from proactivebench_tasks.protocol.samples import Dataset
 
 CATEGORIES = ["An apple.", "A boat.", "A cup.", "A dog."]
@@ -95,7 +94,7 @@ def write(folder: Path, dataset: Dataset, table: list[dict[str, Any]]) -> None:
 
 def _names(dataset: Dataset, row: dict[str, Any], image: int) -> set[str]:
     padded = dataset in (Dataset.VSOD, Dataset.MVPN, Dataset.QUICKDRAW)
-    number = four_digits(image) if padded else image
+    number = f"{image:04d}" if padded else image
     template = row["image_template"]
     return {template.format(image=number, level=image, informative=i) for i in (0, 1)}
 

@@ -33,11 +33,6 @@ METRICS = ("acc", "ps", "asked", "max_steps", "mismatch", "failed")
 TASK_YAMLS = Path(__file__).parents[2] / "task_yamls"
 
 
-@pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    return Lab(tmp_path, monkeypatch)
-
-
 @functools.cache
 def manager(include_path: str | None = None) -> TaskManager:
     """Our tasks alone: the harness's own take seconds to index."""

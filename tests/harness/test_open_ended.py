@@ -16,8 +16,8 @@ from typing import Any
 
 import datasets
 import pytest
-from fakes import probe
 from fakes.judge_server import Act, JudgeServer, never
+from fakes.probe import Lab
 from lmms_eval import evaluator
 from lmms_eval.tasks import TaskManager
 
@@ -63,7 +63,7 @@ def predicted(policy: str, seed: int, dataset: Dataset) -> dict[str, float]:
         text = OPEN_ENDED[policy](episode, chance)
         answers = split_answers(episode.environment.open_ended_answers())
         marks = [text in (f"{answer}.", f"It is {answer}.") for answer in answers]
-        leading = episode.environment.open_ended_suggestions
+        leading = episode.environment.num_open_ended_suggestions()
         count["ps"] += any(marks[:leading])
         count["acc"] += any(marks[leading:])
         count["agg"] += any(marks)
@@ -131,17 +131,13 @@ class Silent(Baseline):
         raise AssertionError("generated before the judge was known")
 
 
-def test_official_task_without_a_judge_ends_before_anything_is_generated(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    lab = probe.Lab(tmp_path, monkeypatch)
+def test_official_task_without_a_judge_ends_before_anything_is_generated(lab: Lab) -> None:
     lab.make(Dataset.ROD, count=3)
     with pytest.raises(JudgeError, match="PROACTIVEBENCH_JUDGE=openai"):
         evaluate(Silent(), "proactivebench_mcqa_rod", "proactivebench_oeg_rod")
 
 
-def test_official_task_is_judged_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lab = probe.Lab(tmp_path, monkeypatch)
+def test_official_task_is_judged_later(monkeypatch: pytest.MonkeyPatch, lab: Lab) -> None:
     lab.make(Dataset.ROD, count=3)
     monkeypatch.setenv("PROACTIVEBENCH_JUDGE", "later")
     outcome = evaluate(Baseline("oracle"), "proactivebench_oeg_rod", predict_only=True)

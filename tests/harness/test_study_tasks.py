@@ -24,9 +24,8 @@ from fakes.probe import (
 from lmms_eval.api.instance import Instance
 from PIL.Image import Image
 
-from proactivebench_tasks.baselines import chance
 from proactivebench_tasks.demo import DATA
-from proactivebench_tasks.environments import parse_sample
+from proactivebench_tasks.environments import chance, parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import HarnessError
 from proactivebench_tasks.protocol.samples import Dataset
@@ -41,8 +40,7 @@ HISTORY, EXAMPLES = "history_quickdraw", "examples_quickdraw"
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    lab = Lab(tmp_path, monkeypatch)
+def lab(lab: Lab) -> Lab:
     lab.make(QD)
     return lab
 
@@ -128,7 +126,7 @@ def test_examples_come_before_the_sample(lab: Lab, batch: int) -> None:
 
 def test_the_transcript_says_what_was_asked_for_and_shown(lab: Lab) -> None:
     for record in lab.evaluate(Shown(4), EXAMPLES).transcripts[EXAMPLES].values():
-        assert record["setting"] == {"icl": 2, "icl_generic": True}
+        assert record["variant"] == {"icl": 2, "icl_generic": True}
         finals = [e for e in record["examples"] if e["answer"] in world.CATEGORIES]
         assert len(finals) == 2
         assert all(e["image"].startswith(f"{QD.value}/") for e in record["examples"])
@@ -245,9 +243,10 @@ def test_random_mode_is_scored_on_the_suggestions_that_were_shown(lab: Lab) -> N
         suggestion = rollout.episode.correct_suggestions or world.CATEGORIES
         rollout.take(Answer(suggestion[0]))
     transcript = Transcript.from_json(rollout.response().text)
-    summary = transcript.score(documents.sample(doc), lab.protocol)
-    assert summary == rollout.episode.summary()
-    assert summary is not None and summary.suggestions == 3
+    episode = transcript.replay(documents.sample(doc), lab.protocol)
+    assert episode is not None
+    assert episode.summary() == rollout.episode.summary()
+    assert episode.summary().num_suggestions == 3
     assert transcript.turns[0].answer != ASK[QD]
 
 

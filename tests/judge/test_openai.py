@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from fakes.judge_server import SOON, Act, JudgeServer, completion, marks, never, record
-from loguru import logger
 from openai import DefaultHttpxClient
 
 from proactivebench_tasks.config import JudgeKind
@@ -32,14 +31,6 @@ KEY = "sk-very-secret-0123456789"
 def cache(tmp_path: Path) -> Iterator[ReplyCache]:
     with ReplyCache(tmp_path / "verdicts.sqlite") as cache:
         yield cache
-
-
-@pytest.fixture
-def log() -> Iterator[list[str]]:
-    lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), level=0)
-    yield lines
-    logger.remove(sink)
 
 
 def judge_at(server: JudgeServer, **changes: Any) -> OpenAIJudge:

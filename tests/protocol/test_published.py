@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from loguru import logger
 
 from proactivebench_tasks.config import cache_dir
 from proactivebench_tasks.errors import ProtocolError
@@ -181,14 +180,6 @@ def pip_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calls
 
 
-@pytest.fixture
-def logs() -> Iterator[list[str]]:
-    messages: list[str] = []
-    sink = logger.add(messages.append, format="{level} {message}")
-    yield messages
-    logger.remove(sink)
-
-
 def test_every_text_is_found_though_the_source_need_not_parse(
     not_installed: None, pip_calls: Path
 ) -> None:
@@ -218,17 +209,17 @@ def test_every_text_is_found_though_the_source_need_not_parse(
 
 
 def test_missing_wheel_is_fetched_once_and_said(
-    not_installed: None, pip_calls: Path, logs: list[str]
+    not_installed: None, pip_calls: Path, log: list[str]
 ) -> None:
     assert published.load() is published.load()
     (call,) = pip_calls.read_text().splitlines()
     assert "--no-deps" in call and call.endswith("proactivebench==0.1.1")
-    assert [line.split()[0] for line in logs] == ["INFO"]
+    assert [line.split()[0] for line in log] == ["INFO"]
     assert published.load().origin == str(cache_dir() / published.WHEEL)
 
 
 def test_cached_wheel_is_used_offline(
-    not_installed: None, pip_calls: Path, monkeypatch: pytest.MonkeyPatch, logs: list[str]
+    not_installed: None, pip_calls: Path, monkeypatch: pytest.MonkeyPatch, log: list[str]
 ) -> None:
     published.fetch()
     monkeypatch.setenv("PROACTIVEBENCH_OFFLINE", "1")
@@ -247,13 +238,13 @@ def test_offline_without_a_wheel_is_an_error_at_once(
 
 
 def test_damaged_wheel_is_said_deleted_and_fetched_again(
-    not_installed: None, pip_calls: Path, logs: list[str]
+    not_installed: None, pip_calls: Path, log: list[str]
 ) -> None:
     wheel = published.fetch()
     wheel.write_bytes(wheel.read_bytes()[:-1])
-    logs.clear()
+    log.clear()
     assert published.load().options_request == "request"
-    assert logs[0].startswith(f"WARNING {wheel} is damaged")
+    assert log[0].startswith(f"WARNING {wheel} is damaged")
 
 
 def test_damaged_wheel_is_gone_even_if_pip_fails(
@@ -364,12 +355,12 @@ def test_installed_package_is_read_without_a_wheel(
 
 
 def test_other_installed_version_is_named_and_the_wheel_used(
-    pip_calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: list[str]
+    pip_calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: list[str]
 ) -> None:
     other = {**SOURCES, "tests/oeg.py": "changed"}
     install(monkeypatch, tmp_path / "site", make_wheel(tmp_path / "other", other), "0.2.0")
     assert published.load().oeg_hint == " oeg hint"
-    assert logs[0].startswith("WARNING") and "0.2.0" in logs[0]
+    assert log[0].startswith("WARNING") and "0.2.0" in log[0]
 
 
 def test_cache_folder_follows_the_environment(

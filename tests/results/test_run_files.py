@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loguru import logger
 
 from proactivebench_tasks.results.run_files import RunFiles, SamplesFile, find
 
 RUN, LATER = "20260101_120000", "20260102_120000"
-
-
-@pytest.fixture
-def log() -> Iterator[list[str]]:
-    lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), level=0)
-    yield lines
-    logger.remove(sink)
 
 
 def write(folder: Path, run: str, task: str, text: str) -> Path:

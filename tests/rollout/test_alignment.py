@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,11 +41,6 @@ from proactivebench_tasks.rollout.rollout import Rollout
 from proactivebench_tasks.rollout.visuals import Visuals
 
 SEVEN = list(ALL.values())
-
-
-@pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    return Lab(tmp_path, monkeypatch)
 
 
 def check_outcome(lab: Lab, outcome: Outcome) -> None:
@@ -175,10 +169,8 @@ def test_other_multi_turn_tasks_are_played_by_the_harness(
 
 @pytest.mark.network
 @pytest.mark.parametrize("wrapper", [Probe, ChatProbe])
-def test_official_wording(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, official: Protocol, wrapper: type[Probe]
-) -> None:
-    lab = Lab(tmp_path, monkeypatch, official)
+def test_official_wording(lab: Lab, official: Protocol, wrapper: type[Probe]) -> None:
+    lab.protocol = official
     lab.make(*Dataset, count=7)
     outcome = lab.evaluate(wrapper(4), *SEVEN)
     check_outcome(lab, outcome)

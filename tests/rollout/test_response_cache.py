@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,9 +36,8 @@ CLEAN = {e.sample.id: [t.answer for t in e.turns] for e in expected(Dataset.VSOD
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+def lab(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.delenv("LMMS_CACHE_RUN_ID", raising=False)
-    lab = Lab(tmp_path, monkeypatch)
     lab.make(Dataset.VSOD, count=COUNT)
     return lab
 

@@ -35,8 +35,7 @@ PLACES = ("asked", "answered", "stored", "merging")
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    lab = Lab(tmp_path, monkeypatch)
+def lab(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:
     lab.make(Dataset.VSOD)
     monkeypatch.setenv("PROACTIVEBENCH_WINDOW", str(WINDOW))
     return lab

@@ -19,24 +19,21 @@ from fakes.probe import (
     ChatReader,
     Lab,
     Outcome,
-    Plan,
     Probe,
     Reader,
     Seen,
-    answers,
     count_decodes,
     expected,
-    plan,
     sample_id,
     scores,
     world,
 )
 from lmms_eval import evaluator
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
-from loguru import logger
 
 from proactivebench_tasks import errors, hooks
 from proactivebench_tasks.data import prepared
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.rollout import runner, visuals
 
@@ -47,19 +44,9 @@ VSOD_CLEAN = {e.sample.id: [t.answer for t in e.turns] for e in expected(Dataset
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    lab = Lab(tmp_path, monkeypatch)
+def lab(lab: Lab) -> Lab:
     lab.make(Dataset.VSOD)
     return lab
-
-
-@pytest.fixture
-def log() -> Any:
-    """Messages of level INFO and above, as text."""
-    lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), level="INFO", format="{message}")
-    yield lines
-    logger.remove(sink)
 
 
 def has(number: int, requests: Sequence[Instance]) -> bool:
@@ -352,7 +339,8 @@ def test_a_greedy_model_is_not_asked_about_what_it_has_seen(lab: Lab) -> None:
     total = sum(len(e.turns) for e in episodes)
     assert model.turns == distinct < total
     assert asked_and_reused(outcome) == (distinct, total - distinct)
-    assert outcome.raw["results"][VSOD]["reused,none"] == total - distinct
+    reused = outcome.raw["proactivebench"]["tasks"][VSOD]["metrics"]["reused"]
+    assert reused["mean"] == pytest.approx((total - distinct) / 14)
     assert outcome.metrics(VSOD) == pytest.approx(scores(episodes))
 
 
@@ -443,72 +431,6 @@ def test_requests_in_any_order_get_their_own_responses(lab: Lab) -> None:
     responses = evaluator._run_generate_until_agentic(model, requests)
     wanted = [sample_id(n, Dataset.VSOD) for n in range(14)][::-1]
     assert [json.loads(r.text)["id"] for r in responses] == wanted
-
-
-# Thinking.
-
-
-def aloud(seen: Seen) -> str:
-    return f"<think>A. or B.?\nNot {seen.options[0]}</think>\n\n{plan(seen)}"
-
-
-def thinks_aloud(answer: Plan, **kwargs: Any) -> Probe:
-    """A probe that says more than is graded, and knows it."""
-    model = Probe(4, answer=answer, **kwargs)
-    model.advance = lambda requests, given: Probe.advance(  # type: ignore[method-assign]
-        model, requests, [text.rpartition("</think>")[2].strip() for text in given]
-    )
-    return model
-
-
-def test_thinking_is_stripped_where_the_task_says_so(lab: Lab) -> None:
-    outcome = lab.evaluate(thinks_aloud(aloud), "thinking_vsod")
-    assert outcome.answers("thinking_vsod") == VSOD_CLEAN
-    assert outcome.metrics("thinking_vsod") == pytest.approx(scores(expected(Dataset.VSOD, 14)))
-    for transcript in outcome.transcripts["thinking_vsod"].values():
-        for turn in transcript["turns"]:
-            assert turn["output"].startswith("<think>A. or B.?\nNot ")
-            assert turn["output"].endswith(f"</think>\n\n{turn['answer']}")
-
-
-def test_without_thinking_nothing_is_recorded_twice(lab: Lab) -> None:
-    outcome = lab.evaluate(Probe(4), "thinking_vsod")
-    assert outcome.answers("thinking_vsod") == VSOD_CLEAN
-    turns = [turn for t in outcome.transcripts["thinking_vsod"].values() for turn in t["turns"]]
-    assert not any("output" in turn for turn in turns)
-
-
-@pytest.mark.parametrize(
-    ("output", "graded"),
-    [
-        ("<think>never ends. B", ""),
-        ("it began in the prompt</think> D", "D"),
-        ("<think>a</think><think>b</think>D", "D"),
-        ("<think></think>\n\nD\n", "D"),
-    ],
-)
-def test_odd_thinking(lab: Lab, output: str, graded: str) -> None:
-    outcome = lab.evaluate(Reader(4, answer=lambda seen: output), "thinking_vsod")
-    for transcript in outcome.transcripts["thinking_vsod"].values():
-        assert answers(transcript)[0] == graded
-        assert transcript["turns"][0]["output"] == output
-
-
-def test_thinking_is_graded_as_it_stands_elsewhere(lab: Lab) -> None:
-    outcome = lab.evaluate(Reader(4, answer=aloud), VSOD)
-    episodes = expected(Dataset.VSOD, 14, aloud)
-    assert outcome.answers(VSOD) == {e.sample.id: [t.answer for t in e.turns] for e in episodes}
-    assert outcome.metrics(VSOD) == pytest.approx(scores(episodes))
-    assert "</think>" in outcome.answers(VSOD)[FAULTY_ID][0]
-
-
-@pytest.mark.parametrize("task", [VSOD, "thinking_vsod"])
-def test_tags_that_the_harness_strips_leave_transcripts_whole(lab: Lab, task: str) -> None:
-    tags = '[["<think>", "</think>"]]'
-    kept = lab.evaluate(Reader(4, answer=aloud), task)
-    stripped = lab.evaluate(Reader(4, answer=aloud), task, cli={"reasoning_tags": tags})
-    assert stripped.transcripts == kept.transcripts
-    assert stripped.metrics(task) == kept.metrics(task)
 
 
 # Token counts.
@@ -666,38 +588,48 @@ def test_predict_only_plays_and_logs(lab: Lab) -> None:
 @pytest.mark.parametrize("dataset", [Dataset.VSOD, Dataset.COCO, Dataset.IMAGENETC])
 def test_transcripts_are_complete(lab: Lab, dataset: Dataset) -> None:
     lab.make(dataset)
-    outcome = lab.evaluate(Probe(4), ALL[dataset])
+    task = ALL[dataset]
+    outcome = lab.evaluate(Probe(4), task)
+    rows = set()
     for episode in expected(dataset, 14):
-        transcript = outcome.transcripts[ALL[dataset]][episode.sample.id]
+        transcript = outcome.transcripts[task][episode.sample.id]
         crops = [turn.crop for turn in episode.turns]
-        boxes = [crop and [crop.left, crop.top, crop.right, crop.bottom] for crop in crops]
+        texts = [turn.pop("text") for turn in transcript["turns"]]
+        assert [f"What is sample {episode.sample.id}?" in text for text in texts] == [True] * len(
+            episode.turns
+        )
+        assert parse_sample(dataset, transcript.pop("sample")) == episode.sample
+        rows.add(transcript.pop("row"))
         assert transcript == {
-            "schema": 1,
+            "schema": 2,
+            "kind": "multiple_choice",
             "protocol": "builtin-1",
+            "suite": "official",
             "dataset": dataset.value,
             "id": episode.sample.id,
-            "mode": "normal",
-            "hint": False,
-            "seed": 0,
-            "setting": {},
+            "variant": {},
+            "reasoning_tags": [],
             "examples": [],
             "turns": [
                 {
                     "image": turn.image_path,
+                    "file": str(lab.data / turn.image_path),
                     "image_id": turn.image_id,
-                    "crop": box,
+                    "crop": crop and [crop.left, crop.top, crop.right, crop.bottom],
                     "options": list(turn.options),
                     "answer": turn.answer,
                     "suggestion": turn.suggestion.value,
                     "category": turn.category.value,
+                    **({"mismatch": "other"} if turn.stop == "mismatch" else {}),
                 }
-                for turn, box in zip(episode.turns, boxes, strict=True)
+                for turn, crop in zip(episode.turns, crops, strict=True)
             ],
             "num_turns": len(episode.turns),
             "correct_prediction": episode.turns[-1].stop == "solved",
             "stop": episode.turns[-1].stop,
             "error": None,
         }
+    assert len(rows) == 14
 
 
 def test_answers_in_any_script_survive(lab: Lab) -> None:
@@ -707,11 +639,16 @@ def test_answers_in_any_script_survive(lab: Lab) -> None:
     assert outcome.metrics(VSOD)["failed"] == 0
 
 
+def costs_logged(log: list[str]) -> str:
+    return next(line for line in log if "generations for" in line)
+
+
 def test_costs_are_logged(lab: Lab, log: list[str]) -> None:
     model = Reader(4)
     play_back_and_forth(lab, model)
-    line = next(line for line in log if "answers from the model" in line)
-    assert line.startswith(f"{VSOD}: {model.turns} answers from the model, 0 from the cache, ")
+    turns = model.turns
+    line = costs_logged(log)
+    assert line.startswith(f"INFO {VSOD}: {turns} generations for {turns} answers, 0 answers from ")
     assert "0 of 14 samples failed" in line
 
 
@@ -721,19 +658,19 @@ def test_answers_of_the_cache_are_logged_as_such(lab: Lab, log: list[str]) -> No
     lab.evaluate(first, VSOD, use_cache=cache)
     log.clear()
     lab.evaluate(Reader(4), VSOD, use_cache=cache)
-    line = next(line for line in log if "answers from the model" in line)
-    assert line.startswith(f"{VSOD}: 0 answers from the model, {first.turns} from the cache, 0 ")
+    wanted = f"INFO {VSOD}: 0 generations for 0 answers, {first.turns} answers from the cache, 0 "
+    assert costs_logged(log).startswith(wanted)
 
 
 def test_empty_answers_are_warned_of(lab: Lab, log: list[str]) -> None:
     lab.evaluate(Reader(4, answer=lambda seen: " "), VSOD)
-    assert any(line.startswith(f"{VSOD}: 14 answers were empty") for line in log)
+    assert any(line.startswith(f"WARNING {VSOD}: 14 answers were empty") for line in log)
 
 
 def test_a_failure_is_logged_with_sample_and_turn(lab: Lab, log: list[str]) -> None:
     remove(lab.data / image_path(FAULTY, 2))
     lab.evaluate(Reader(4), VSOD)
-    wanted = f"{VSOD}: {Dataset.VSOD.value}, sample {FAULTY_ID}, turn 3: DataError: image "
+    wanted = f"ERROR {VSOD}: {Dataset.VSOD.value}, sample {FAULTY_ID}, turn 3: DataError: image "
     assert [line for line in log if line.startswith(wanted)]
 
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 from fakes import world
 
-from proactivebench_tasks.baselines import chance
-from proactivebench_tasks.environments import parse_sample
+from proactivebench_tasks.environments import chance, parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.protocol.builtin import BUILTIN

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from proactivebench_tasks.environments import ENVIRONMENTS
 from proactivebench_tasks.environments.environment import Mode, State
-from proactivebench_tasks.environments.episode import Stop, TurnGrade, advance, grade_turn
+from proactivebench_tasks.environments.episode import Stop, advance
+from proactivebench_tasks.environments.grading import TurnGrade, grade_turn
 from proactivebench_tasks.environments.random_mode import as_played
 from proactivebench_tasks.protocol.samples import Sample
 
@@ -25,27 +26,30 @@ class Chance:
 
 
 def of_sample(sample: Sample, mode: Mode = Mode.NORMAL) -> Chance:
-    """Chance level of one sample. In random mode the drawn actions are weighed, too."""
+    """Chance level of one sample. In random mode the drawn actions are weighed, too.
+
+    Raises ``DataError`` if a suggestion of the sample names no action or leads to no image.
+    """
     environment = ENVIRONMENTS[sample.dataset](as_played(sample, mode, seed=0), mode)
     draws = environment.all_actions if mode is Mode.RANDOM else [None]
     known: dict[object, list[TurnGrade]] = {}
 
     def grades(state: State) -> list[TurnGrade]:
-        """One for each listed option; few states of a sample differ in what is listed and right."""
-        listed = environment.suggestions(state)
+        """One for each option; few states of a sample differ in what is listed and right."""
+        options = environment.options(state)
         key = (
-            listed,
+            options,
             environment.correct_suggestions(state),
             environment.correct_categories(state),
         )
         if key not in known:
-            options = listed + sample.categories
             known[key] = [grade_turn(environment, state, option) for option in options]
         return known[key]
 
     @functools.cache
     def from_here(state: State) -> tuple[float, float]:
         """Probability of being solved and expected number of turns, from a state on."""
+        environment.require_image(state)
         graded = grades(state)
         solved, turns = 0.0, 1.0
         for one in graded:

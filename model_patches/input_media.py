@@ -1,0 +1,27 @@
+"""Keeps templates of image paths from standing as images in the samples file.
+
+lmms-eval 0.7.3 lists as ``input_media`` whatever in a document looks like an image's path. Our
+documents hold templates; which images were shown, turn by turn, is in the transcript. Earlier
+versions list nothing. This can go once a task can say what its media are.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+
+def apply() -> None:
+    from lmms_eval import evaluator
+
+    original = getattr(evaluator, "_collect_input_media", None)
+    if original is None or getattr(original, "spares_templates", False):
+        return
+
+    @functools.wraps(original)
+    def _collect_input_media(doc: Any, request_args: Any) -> Any:
+        is_ours = isinstance(doc, dict) and {"row", "suite", "image_template"} <= doc.keys()
+        return [] if is_ours else original(doc, request_args)
+
+    _collect_input_media.spares_templates = True  # type: ignore[attr-defined]
+    evaluator._collect_input_media = _collect_input_media

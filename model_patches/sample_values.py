@@ -1,0 +1,93 @@
+"""Keeps the values of single samples, and mends the errors that lmms-eval makes of them.
+
+lmms-eval gives every group the pooled error of a mean over samples, though a plain mean over tasks
+(``weight_by_size: false``) has another; it clusters only metrics of a form of its own; and it shows
+fields that are no metrics as empty ones. All of this for our tasks and groups alone. Needed by
+lmms-eval 0.7.0 to 0.7.3. The first can go once ``consolidate_group_results`` heeds
+``weight_by_size`` for errors.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from proactivebench_tasks.model_patches import place
+from proactivebench_tasks.model_patches.evaluation import current
+from proactivebench_tasks.results.scoring import DETAILS
+from proactivebench_tasks.results.statistics import clustered_standard_error, error_of_mean
+from proactivebench_tasks.results.summary import TaskValues
+
+_ERRORS = ("stderr", "stderr_clt", "stderr_clustered")
+
+
+def apply() -> None:
+    from lmms_eval import evaluator
+
+    tasks = place.find(evaluator, "consolidate_results")
+    groups = place.find(evaluator, "consolidate_group_results")
+    if getattr(tasks, "keeps_values", False):
+        return
+
+    @functools.wraps(tasks)
+    def consolidate_results(eval_tasks: Any) -> Any:
+        consolidated = tasks(eval_tasks)
+        for output in eval_tasks:
+            if output.task_name in current().tasks:
+                _amend(output, consolidated[0][output.task_name])
+        return consolidated
+
+    @functools.wraps(groups)
+    def consolidate_group_results(*args: Any, **kwargs: Any) -> Any:
+        consolidated = groups(*args, **kwargs)
+        results, _, _, members = consolidated
+        for group, names in members.items():
+            if names and set(names) <= current().tasks.keys():
+                _amend_group(results[group], [results[name] for name in names])
+        return consolidated
+
+    consolidate_results.keeps_values = True  # type: ignore[attr-defined]
+    evaluator.consolidate_results = consolidate_results
+    evaluator.consolidate_group_results = consolidate_group_results
+
+
+def _amend(output: Any, results: dict[str, Any]) -> None:
+    """Keep a task's values; give its metrics clustered errors; drop what is no metric."""
+    listed = set(output.task.aggregation())
+    found: dict[str, dict[str, Any]] = {}  # by filter, of which our tasks have one
+    for (name, filter_name), values in output.sample_metrics.items():
+        found.setdefault(filter_name, {})[name] = values
+    for filter_name, columns in found.items():
+        if DETAILS not in columns:  # with --predict_only nothing is scored
+            continue
+        values = TaskValues(
+            {name: columns[name] for name in columns if name in listed}, columns[DETAILS]
+        )
+        current().values[output.task_name] = values
+        for name in columns:
+            if name not in listed:
+                for key in (name, f"{name}_stderr"):
+                    results.pop(f"{key},{filter_name}", None)
+                continue
+            error = clustered_standard_error(columns[name], values.clusters)
+            if error is not None and len(set(values.clusters)) < len(values.clusters):
+                results[f"{name}_stderr_clustered,{filter_name}"] = error
+
+
+def _amend_group(group: dict[str, Any], tasks: list[dict[str, Any]]) -> None:
+    """Give a group's metrics the errors of a plain mean over its tasks."""
+    for key in [key for key in group if "," in key and "_stderr" not in key]:
+        metric, _, filter_name = key.partition(",")
+        plain = [_number(task.get(f"{metric}_stderr,{filter_name}")) for task in tasks]
+        for error in _ERRORS:
+            own = [_number(task.get(f"{metric}_{error},{filter_name}")) for task in tasks]
+            # A task without clusters has its plain error.
+            errors = [b if a is None else a for a, b in zip(own, plain, strict=True)]
+            if all(a is None for a in own):
+                errors = [None]
+            mean = error_of_mean(errors)
+            group[f"{metric}_{error},{filter_name}"] = "N/A" if mean is None else mean
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None

@@ -1,0 +1,129 @@
+"""Scoring: from the texts that a run stored of a sample to its row in the samples file.
+
+One way for all who ask: the harness while it evaluates, ``proactivebench judge`` and ``rescore``
+afterwards. Where a sample was played several times (``--repeats``), its metrics are the means.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from proactivebench_tasks.environments import ENVIRONMENTS, chance
+from proactivebench_tasks.environments.environment import Mode
+from proactivebench_tasks.errors import DataError, RecordError
+from proactivebench_tasks.protocol.protocol import Protocol
+from proactivebench_tasks.protocol.samples import Sample
+from proactivebench_tasks.results import metrics
+from proactivebench_tasks.results.metrics import Metric
+from proactivebench_tasks.transcripts.open_ended import OpenEnded
+from proactivebench_tasks.transcripts.record import Record
+from proactivebench_tasks.transcripts.transcript import Transcript
+
+#: What is to be done with a text that is no record of its sample.
+OnFault = Callable[[str, RecordError], object]
+
+#: The field of a row that holds what users do not compare.
+DETAILS = "proactivebench"
+
+
+def multiple_choice(
+    texts: Sequence[str], sample: Sample, protocol: Protocol, on_fault: OnFault
+) -> dict[str, Any]:
+    """A row's fields, from a sample's records. A text that is none of them counts as failed."""
+    records: list[Transcript | None] = []
+    values = []
+    for text in texts:
+        record = episode = None
+        try:
+            record = Transcript.from_json(text, sample)
+            episode = record.replay(sample, protocol)
+        except RecordError as error:
+            on_fault(text, error)
+        records.append(record)
+        values.append(metrics.multiple_choice(record, episode))
+    mode = next((record.variant.mode for record in records if record), Mode.NORMAL)
+    return _row(metrics.MULTIPLE_CHOICE, records, values, sample, _chance(sample, mode))
+
+
+def open_ended(texts: Sequence[str], sample: Sample, on_fault: OnFault) -> dict[str, Any]:
+    """A row's fields, from a sample's judged records. A text that is none counts as failed."""
+    records: list[OpenEnded | None] = []
+    for text in texts:
+        try:
+            records.append(OpenEnded.from_json(text, sample))
+        except RecordError as error:
+            on_fault(text, error)
+            records.append(None)
+    values = [metrics.open_ended(record) for record in records]
+    return _row(metrics.OPEN_ENDED, records, values, sample, {"best_acc": best_accuracy(sample)})
+
+
+def _chance(sample: Sample, mode: Mode) -> dict[str, float]:
+    """What a uniform guesser reaches. A row that cannot be played is not solved by it either."""
+    try:
+        level = chance.of_sample(sample, mode)
+    except DataError:
+        level = chance.Chance(acc=0.0, ps=0.0)
+    return {"chance_acc": level.acc, "chance_ps": level.ps}
+
+
+def best_accuracy(sample: Sample) -> float:
+    """What ``acc`` an open-ended answer to a sample can have at best: 0 where no valid answer names
+    the category, as in ROD and MVP-N, else 100."""
+    environment = ENVIRONMENTS[sample.dataset](sample)
+    answers = environment.open_ended_answers().split(",")
+    return 100.0 * (len(answers) > environment.num_open_ended_suggestions())
+
+
+def _row(
+    kind: Sequence[Metric],
+    records: Sequence[Record | None],
+    values: Sequence[Mapping[str, float]],
+    sample: Sample,
+    bounds: Mapping[str, float],
+) -> dict[str, Any]:
+    mean = {metric.name: fmean(each[metric.name] for each in values) for metric in kind}
+    listed = [metric.name for metric in kind if metric.is_listed]
+    known = [record for record in records if record is not None]
+    dicts = [record.to_dict() for record in known]
+    details: dict[str, Any] = {name: mean[name] for name in mean if name not in listed}
+    details |= bounds
+    # What samples share that are not independent of each other: video, series, object, photo.
+    details["cluster"] = sample.image_template
+    details["costs"] = _costs(dicts)
+    if len(values) > 1:
+        details["repeats"] = {name: [each[name] for each in values] for name in listed}
+    if known:
+        details["about"] = {
+            "kind": known[0].kind,
+            "dataset": sample.dataset.task,
+            "protocol": known[0].protocol,
+            "suite": known[0].suite,
+            "variant": known[0].variant.asked_for(),
+            "reasoning_tags": [list(pair) for pair in known[0].reasoning_tags],
+        }
+    return {
+        **{name: mean[name] for name in listed},
+        "score": mean["acc"] / 100,  # what the harness compares and counts, from 0 to 1
+        "transcript": dicts[0] if len(dicts) == 1 else dicts,
+        DETAILS: details,
+    }
+
+
+def texts_of(response: Any) -> list[Any]:
+    """The texts of one sample: one, or a list of them where it was played several times."""
+    return list(response) if isinstance(response, list) else [response]
+
+
+def _costs(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Calls, seconds and tokens of a sample, all repeats together."""
+    total: Counter[str] = Counter()
+    for record in records:
+        for cost in record["costs"]:
+            total["calls"] += cost["calls"]
+            total["seconds"] += cost["seconds"]
+            total.update(cost["tokens"])
+    return dict(total)

@@ -1,0 +1,170 @@
+"""Summary: what a run comes to, task by task and group by group.
+
+It is made from the rows' values alone, so it is the same whoever made these: the harness, or
+``proactivebench judge`` and ``rescore`` afterwards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+from proactivebench_tasks.errors import ProtocolError
+from proactivebench_tasks.protocol import versions
+from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.results import metrics
+from proactivebench_tasks.results.scoring import DETAILS
+from proactivebench_tasks.results.statistics import (
+    clustered_standard_error,
+    error_of_mean,
+    standard_error,
+)
+from proactivebench_tasks.transcripts.open_ended import OpenEnded
+
+#: Part of the results that the summary is kept under.
+PART = "proactivebench"
+
+#: Samples of an official open-ended task.
+OPEN_ENDED_SAMPLES = 100
+
+#: Share of samples, in %, from which on something is worth a warning.
+_MANY_MISMATCHES = 50.0
+
+#: What a metric is set beside: the level of a uniform guesser, or the best that there can be.
+BOUNDS = {"chance_acc": "acc", "chance_ps": "ps", "best_acc": "acc"}
+
+
+@dataclass(frozen=True)
+class TaskValues:
+    """The values of a task's samples. ``listed`` by metric; ``details`` one mapping a sample."""
+
+    listed: Mapping[str, Sequence[float]]
+    details: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[str, Any]]) -> TaskValues:
+        """From rows of a samples file."""
+        details = [row[DETAILS] for row in rows]
+        names = [name for name in ("acc", "ps", "agg") if rows and name in rows[0]]
+        return cls({name: [row[name] for row in rows] for name in names}, details)
+
+    def of(self, name: str) -> Sequence[float]:
+        """The values of any metric, or of a bound such as ``chance_acc``."""
+        return self.listed[name] if name in self.listed else [d[name] for d in self.details]
+
+    @property
+    def clusters(self) -> list[str]:
+        return [each["cluster"] for each in self.details]
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What all samples of the task have in common; empty if not one has a record."""
+        return next((each["about"] for each in self.details if "about" in each), {})
+
+
+def task_summary(values: TaskValues, offered: int | None = None) -> dict[str, Any]:
+    """What a task comes to. ``offered`` is the number of samples that it has in all."""
+    about = values.about
+    kind = about.get("kind", OpenEnded.KIND if "agg" in values.listed else "multiple_choice")
+    names = metrics.of_kind(kind)
+    count = len(values.details)
+    clusters = values.clusters
+    summary: dict[str, Any] = {
+        **about,
+        "kind": kind,
+        "samples": count,
+        "clusters": len(set(clusters)),
+        "cluster_key": "image_template",
+        "metrics": {
+            name: {
+                "mean": fmean(values.of(name)),
+                "stderr": standard_error(values.of(name)),
+                "stderr_clustered": clustered_standard_error(values.of(name), clusters),
+            }
+            for name in names
+        },
+    }
+    if offered is not None:
+        summary["offered"] = offered
+    for bound in BOUNDS:
+        if bound in values.details[0]:
+            summary[bound] = fmean(values.of(bound))
+    if "repeats" in values.details[0]:
+        summary["repeats"] = _repeats(values)
+    costs: Counter[str] = Counter()
+    for each in values.details:
+        costs.update(each["costs"])
+    summary["costs"] = dict(costs)
+    summary["warnings"] = _warnings(summary)
+    return summary
+
+
+def group_summary(tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The plain mean over tasks of one kind, from their summaries."""
+    first = tasks[0]
+    summary: dict[str, Any] = {
+        "kind": first["kind"],
+        "samples": sum(task["samples"] for task in tasks),
+        "metrics": {
+            name: {
+                "mean": fmean(task["metrics"][name]["mean"] for task in tasks),
+                **{
+                    error: error_of_mean([task["metrics"][name][error] for task in tasks])
+                    for error in ("stderr", "stderr_clustered")
+                },
+            }
+            for name in first["metrics"]
+        },
+    }
+    for bound in BOUNDS:
+        if all(bound in task for task in tasks):
+            summary[bound] = fmean(task[bound] for task in tasks)
+    return summary
+
+
+def _repeats(values: TaskValues) -> dict[str, Any]:
+    """The means of each repeat over all samples, and their spread."""
+    spread: dict[str, Any] = {"count": len(next(iter(values.details[0]["repeats"].values())))}
+    for name in values.listed:
+        means = [
+            fmean(column)
+            for column in zip(*(each["repeats"][name] for each in values.details), strict=True)
+        ]
+        spread[name] = {"means": means, "stdev": stdev(means)}
+    return spread
+
+
+def _warnings(task: Mapping[str, Any]) -> list[str]:
+    """What keeps a task's numbers from being what they look like, in words."""
+    count = task["samples"]
+    found = []
+    if count < task.get("offered", count):
+        found.append(f"limited to {count} of {task['offered']} samples")
+    if (expected := _expected(task)) is not None and task.get("offered", count) != expected:
+        offered = task.get("offered", count)
+        found.append(f"the data has {offered} samples, the official evaluation {expected}")
+    for name, what in (
+        ("failed", "failed and count as 0"),
+        ("unscored", "have no verdict and count as 0"),
+        ("cut", "were cut off while thinking; --gen_kwargs max_new_tokens= gives more room"),
+    ):
+        if share := task["metrics"].get(name, {}).get("mean", 0):
+            found.append(f"{round(share * count / 100)} of {count} samples {what}")
+    if (share := task["metrics"].get("mismatch", {}).get("mean", 0)) > _MANY_MISMATCHES:
+        found.append(f"{share:.0f} % of the last answers are no option of the list")
+    return found
+
+
+def _expected(task: Mapping[str, Any]) -> int | None:
+    """How many samples the official evaluation has; ``None`` if the task is none of it."""
+    try:
+        ids = versions.of(task["protocol"]).sample_ids
+    except (KeyError, ProtocolError):
+        return None
+    if ids is None:
+        return None
+    listed = len(ids[Dataset.of_task(task["dataset"])])
+    return min(listed, OPEN_ENDED_SAMPLES) if task["kind"] == OpenEnded.KIND else listed
