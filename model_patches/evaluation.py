@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proactivebench_tasks.model_patches import place, quiet
-from proactivebench_tasks.results.summary import PART, TaskValues, group_summary, task_summary
+from proactivebench_tasks.results.summary import PART, TaskValues, group_summaries, task_summary
 
 
 @dataclass
@@ -56,7 +56,7 @@ def apply(ours: Callable[..., str]) -> None:
     @functools.wraps(original)
     def evaluate(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        tasks = dict(_tasks(given["task_dict"]))
+        tasks = dict(leaves(given["task_dict"]))
         our_tasks = {name: task for name, task in tasks.items() if _is(task, ours)}
         noted = Evaluation(given.get("cli_args"), given.get("log_samples", True), our_tasks)
         with _noting(noted) as evaluation, _quiet(len(our_tasks) == len(tasks)):
@@ -84,11 +84,11 @@ def _quiet(all_are_ours: bool) -> AbstractContextManager[None]:
     return quiet.only_ours(quiet.TASKS) if all_are_ours else nullcontext()
 
 
-def _tasks(found: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+def leaves(found: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """The tasks in the harness's tree of groups, with their names."""
     for name, each in found.items():
         if isinstance(each, Mapping):
-            yield from _tasks(each)
+            yield from leaves(each)
         elif isinstance(each, tuple):  # of a group's name and a task
             yield str(name), each[1]
         else:
@@ -105,17 +105,4 @@ def _summary(evaluation: Evaluation, results: Mapping[str, Any]) -> dict[str, An
         for name, values in evaluation.values.items()
         if values.details
     }
-    return {"tasks": tasks, "groups": groups(tasks, results.get("group_subtasks", {}))}
-
-
-def groups(
-    tasks: Mapping[str, Mapping[str, Any]], members: Mapping[str, list[str]]
-) -> dict[str, Any]:
-    """The summaries of the groups that hold tasks of ours and of one kind alone."""
-    found = {}
-    for group, names in members.items():
-        inside = [tasks[name] for name in names if name in tasks]
-        kinds = {task["kind"] for task in inside}
-        if inside and len(inside) == len(names) and len(kinds) == 1:
-            found[group] = {"tasks": list(names), **group_summary(inside)}
-    return found
+    return {"tasks": tasks, "groups": group_summaries(tasks, results.get("group_subtasks", {}))}

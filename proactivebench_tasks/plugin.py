@@ -10,7 +10,7 @@ from typing import Any
 from loguru import logger
 
 from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.model_patches import error_messages, summary_table, task_folder
+from proactivebench_tasks.model_patches import error_messages, power, summary_table, task_folder
 
 TASKS = Path(str(files("proactivebench_tasks.task_yamls")))
 
@@ -27,6 +27,7 @@ def register() -> list[Any]:
         partial(task_folder.apply, TASKS),
         error_messages.apply,
         summary_table.apply,
+        partial(power.apply, TASKS),
     ):
         try:
             apply()

@@ -383,6 +383,19 @@ def test_a_baseline_without_the_task_is_said(lab: Lab, tmp_path: Path, log: list
     assert [line for line in log if f"no samples of {VSOD}" in line]
 
 
+@pytest.mark.parametrize("asked", ["proactivedemo", " proactivedemo ", "proactivedemo_mcqa_*"])
+def test_power_analysis_knows_the_sizes_of_the_tasks_in_our_groups(asked: str) -> None:
+    power = pytest.importorskip("lmms_eval.cli.power_utils")  # lmms-eval 0.7.0 has none
+    sizes = power.collect_task_sizes(asked)
+    assert sizes == {f"proactivedemo_mcqa_{dataset.task}": 16 for dataset in Dataset}
+
+
+def test_power_analysis_leaves_other_groups_alone(tmp_path: Path) -> None:
+    power = pytest.importorskip("lmms_eval.cli.power_utils")
+    (tmp_path / "group.yaml").write_text("group: others\ntask: [proactivedemo_mcqa_rod]\n")
+    assert power.collect_task_sizes("others", include_path=str(tmp_path)) == {}
+
+
 def test_runs_of_one_second_have_files_of_their_own(vsod: Lab, tmp_path: Path) -> None:
     first = vsod.evaluate(Reader(4), VSOD)
     second = vsod.evaluate(Reader(4, answer=lambda seen: "no option"), VSOD)
