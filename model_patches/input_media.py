@@ -1,14 +1,16 @@
 """Keeps templates of image paths from standing as images in the samples file.
 
-lmms-eval 0.7.3 lists as ``input_media`` whatever in a document looks like an image's path. Our
-documents hold templates; which images were shown, turn by turn, is in the transcript. Earlier
-versions list nothing. This can go once a task can say what its media are.
+lmms-eval lists as ``input_media`` whatever in a document looks like an image's path. Our documents
+hold templates; which images were shown, turn by turn, is in the transcript. Needed by lmms-eval
+0.7.1 to 0.7.3; 0.7.0 lists nothing. This can go once a task can say what its media are.
 """
 
 from __future__ import annotations
 
 import functools
 from typing import Any
+
+from proactivebench_tasks.model_patches.evaluation import last
 
 
 def apply() -> None:
@@ -20,8 +22,8 @@ def apply() -> None:
 
     @functools.wraps(original)
     def _collect_input_media(doc: Any, request_args: Any) -> Any:
-        is_ours = isinstance(doc, dict) and {"row", "suite", "image_template"} <= doc.keys()
-        return [] if is_ours else original(doc, request_args)
+        named = {given for given in request_args if isinstance(given, str)}  # the task among them
+        return [] if named & last().tasks.keys() else original(doc, request_args)
 
     _collect_input_media.spares_templates = True  # type: ignore[attr-defined]
     evaluator._collect_input_media = _collect_input_media

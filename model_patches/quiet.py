@@ -1,32 +1,36 @@
 """Keeps the log of a run readable: one progress bar a task, ours, and no line a call.
 
-Wrappers draw a bar and log a line in every call, and the response cache a line, so that a run of a
-hundred samples writes five hundred. While our tasks are played, other bars are not drawn, and what
-these parts of lmms-eval tell at level INFO is told at DEBUG. Warnings and errors stay as they are.
-Needed by lmms-eval 0.7.0 to 0.7.3. This can go once bars are drawn by the evaluator alone.
+Wrappers draw a bar and log a line in every call, or lines in place of a bar where there is no
+terminal, and the response cache logs a line, so that a run of a hundred samples writes five
+hundred. While our tasks are played, bars are drawn for our own modules alone, and what these parts
+of lmms-eval tell at level INFO is told at DEBUG. Warnings and errors stay as they are, and so does
+what a wrapper itself tells, such as that it tries again. Needed by lmms-eval 0.7.0 to 0.7.3. This
+can go once bars are drawn by the evaluator alone.
 """
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import tqdm
 
-#: What logs a line a call, and what a line a task.
-CALLS = ("lmms_eval.models.model_utils.gen_metrics", "lmms_eval.caching.response_cache")
+#: Modules, and packages, that log a line a call; and those that log a line a task.
+CALLS = ("lmms_eval.models.model_utils", "lmms_eval.caching")
 TASKS = (*CALLS, "lmms_eval.api.task", "lmms_eval.evaluator")
 
 
 @contextmanager
-def only_ours(modules: tuple[str, ...]) -> Iterator[None]:
-    """No bars but ours, and nothing at level INFO of these modules."""
+def only_ours(parts: tuple[str, ...]) -> Iterator[None]:
+    """No bars but ours, and nothing at level INFO of these parts of lmms-eval."""
+    inside = tuple(f"{part}." for part in parts)
     with ExitStack() as stack:
         stack.enter_context(_no_other_bars())
-        for name in modules:
-            stack.enter_context(_lowered(importlib.import_module(name)))
+        for name, module in list(sys.modules.items()):
+            if f"{name}.".startswith(inside) and hasattr(module, "eval_logger"):
+                stack.enter_context(_lowered(module))
         yield
 
 
@@ -42,10 +46,7 @@ class _Lowered:
 
 @contextmanager
 def _lowered(module: Any) -> Iterator[None]:
-    logger = getattr(module, "eval_logger", None)
-    if logger is None:  # nothing to lower, then
-        yield
-        return
+    logger = module.eval_logger
     module.eval_logger = _Lowered(logger)
     try:
         yield
@@ -58,7 +59,8 @@ def _no_other_bars() -> Iterator[None]:
     original = tqdm.tqdm.__init__
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        if not type(self).__module__.startswith("proactivebench_tasks."):
+        made_by = sys._getframe(1).f_globals["__name__"]
+        if not made_by.startswith("proactivebench_tasks."):
             kwargs["disable"] = True
         original(self, *args, **kwargs)
 

@@ -7,14 +7,16 @@ played, ``apply`` changes four things about it:
 - What other runs have stored is found even if they did not end well, whatever their folders are
   called and however many ranks they had.
 - A failure or an empty answer, which the cache of an older release may hold, is never served.
-- The keys hold the release of lmms-eval. lmms-eval itself puts the git commit of whatever
-  repository surrounds it into them, so that after a commit of the user's nothing would be found.
+- The keys hold what tells one turn from another, and the release of lmms-eval. lmms-eval itself
+  puts the git commit of whatever repository surrounds it into them, and the task's configuration,
+  in which there are paths, metrics and repeats: so after a commit of the user's, or with another
+  cache folder of ours, nothing would be found.
 - Where the files cannot be merged in the end, on a full disk for instance, the results of the run
   are not lost with them.
 
-Needed by lmms-eval 0.7.1 to 0.7.3, and by 0.7.0 for the first two. This can go once lmms-eval reads
-the files of runs that did not end well, refuses failures, puts its own version into the keys, and
-survives a merge that fails.
+Needed by lmms-eval 0.7.1 to 0.7.3, and by 0.7.0 for the first three. This can go once lmms-eval
+reads the files of runs that did not end well, refuses failures, has nothing in its keys that does
+not change an answer, and survives a merge that fails.
 """
 
 from __future__ import annotations
@@ -29,17 +31,19 @@ from typing import Any
 from loguru import logger
 
 from proactivebench_tasks.model_patches import place
+from proactivebench_tasks.rollout.checked_model import is_failure
 
-_COLUMNS = (
-    "cache_key",
-    "request_type",
-    "task_name",
-    "doc_id",
-    "idx",
-    "gen_kwargs",
-    "response",
-    "created_at",
-)
+#: The columns of the database. A line of a log has them, too.
+_COLUMNS = {
+    "cache_key": str,
+    "request_type": str,
+    "task_name": str,
+    "doc_id": int,
+    "idx": int,
+    "gen_kwargs": str,
+    "response": str,
+    "created_at": float,
+}
 _INSERT = (
     f"INSERT OR REPLACE INTO responses ({', '.join(_COLUMNS)}) "
     f"VALUES ({', '.join('?' * len(_COLUMNS))})"
@@ -47,9 +51,6 @@ _INSERT = (
 #: How a line of a log begins. The texts in a line have their quotes escaped, so it stands nowhere
 #: else in the line.
 _LINE_START = '{"cache_key": '
-#: How the texts begin that wrappers return when there is no answer: the request failed, or the
-#: budget of tokens is used up.
-_NO_ANSWER = "[LMMS_EVAL_"
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def apply(cache: Any, requests: Sequence[Any]) -> Iterator[None]:
     if cache is None:
         yield
         return
-    lookup = place.find(cache, "_lookup")
+    lookup, configurations = place.find(cache, "_lookup"), place.find(cache, "_task_fingerprints")
 
     def find_answer(key: str) -> Any:
         found = lookup(key)
@@ -76,11 +77,13 @@ def apply(cache: Any, requests: Sequence[Any]) -> Iterator[None]:
         version = place.find(cache, "_eval_version")
         cache._eval_version = _version_in_our_keys(version)
     cache._lookup = find_answer
+    cache._task_fingerprints = {}  # what they would add, `Rollout.turn_id` has
     try:
         _take_in(cache, root, requests)
         yield
     finally:
         del cache._lookup
+        cache._task_fingerprints = configurations
         if root is not None:
             cache._eval_version = version
 
@@ -101,7 +104,7 @@ def _root(cache: Any) -> Path | None:
 def _is_answer(response: Any) -> bool:
     """Whether a stored response is an answer: a text, or a pair of a text and its token counts."""
     text = response[0] if isinstance(response, list) and response else response
-    return isinstance(text, str) and bool(text.strip()) and not text.startswith(_NO_ANSWER)
+    return isinstance(text, str) and bool(text.strip()) and not is_failure(text)
 
 
 def _version_in_our_keys(version: str) -> str:
@@ -145,7 +148,7 @@ def _take_in(cache: Any, root: Path | None, requests: Sequence[Any]) -> None:
         except (OSError, sqlite3.Error) as error:
             logger.warning(f"{log}: its answers are not found and will be asked again: {error}")
     if taken:
-        logger.info(f"resuming: {taken} answers of runs that did not end well were taken in")
+        logger.info(f"resuming: {taken} answers of other runs were taken in")
 
 
 def _drop_failures(cache: Any, tasks: Sequence[str]) -> None:
@@ -175,11 +178,13 @@ def _logs(own: Path, root: Path | None) -> list[Path]:
     # files to ``root`` from time to time. So those on this machine may hold more than the copies.
     runs = root / "runs"
     folders = {parent / run.name for run in runs.iterdir() for parent in (runs, own.parents[1])}
-    return sorted(log for folder in folders for log in folder.glob("rank_*.audit.jsonl"))
+    logs = sorted(log for folder in folders for log in folder.glob("rank_*.audit.jsonl"))
+    # The last holds what runs that ended well have merged, for where their folders were deleted.
+    return [*logs, *root.glob("cache.audit.jsonl")]
 
 
 def _records(log: Path) -> Iterator[dict[str, Any]]:
-    """What the lines of a log say.
+    """What the lines of a log say, those that lmms-eval wrote.
 
     A line that was cut off when its run was killed is passed over. If a run of the same id has gone
     on in the file, a whole line stands right behind the piece.
@@ -190,7 +195,9 @@ def _records(log: Path) -> Iterator[dict[str, Any]]:
                 record = json.loads(line[max(0, line.rfind(_LINE_START)) :])
             except ValueError:
                 continue
-            if isinstance(record, dict) and record.keys() >= set(_COLUMNS):
+            if isinstance(record, dict) and all(
+                isinstance(record.get(column), kind) for column, kind in _COLUMNS.items()
+            ):
                 yield record
 
 

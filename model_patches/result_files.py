@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from proactivebench_tasks.model_patches import place
-from proactivebench_tasks.results.summary import PART
+from proactivebench_tasks.model_patches.evaluation import last
 
 
 def apply() -> None:
@@ -26,24 +26,37 @@ def apply() -> None:
 
     @functools.wraps(original)
     def save_results_aggregated(self: Any, results: Any, samples: Any, datetime_str: str) -> Any:
-        if self.output_path and PART in results:
-            folder = Path(self.output_path, self.general_config_tracker.model_name_sanitized)
-            datetime_str = _free(folder, datetime_str)
-        return original(self, results=results, samples=samples, datetime_str=datetime_str)
+        if not (self.output_path and last().tasks):
+            return original(self, results=results, samples=samples, datetime_str=datetime_str)
+        folder = Path(self.output_path, self.general_config_tracker.model_name_sanitized)
+        with suppress(OSError):  # a folder that cannot be written to: the original says so
+            datetime_str = _take_free_name(folder, datetime_str)
+        try:
+            return original(self, results=results, samples=samples, datetime_str=datetime_str)
+        finally:
+            _drop_if_empty(_results_file(folder, datetime_str))
 
     save_results_aggregated.takes_free_name = True  # type: ignore[attr-defined]
     tracker.save_results_aggregated = save_results_aggregated
 
 
-def _free(folder: Path, name: str) -> str:
+def _take_free_name(folder: Path, name: str) -> str:
     """The name, or the name with the first number that no other run has taken."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number in itertools.count(1):
-        taken = name if number == 1 else f"{name}-{number}"
-        file = folder / f"{taken.replace(':', '-')}_results.json"
-        try:
-            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except FileExistsError:
-            continue
-        return taken
-    raise AssertionError("there is always a next number")
+    numbered = (f"{name}-{number}" for number in itertools.count(2))
+    for each in itertools.chain([name], numbered):
+        with suppress(FileExistsError):
+            _results_file(folder, each).touch(exist_ok=False)
+            break
+    return each
+
+
+def _results_file(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace(':', '-')}_results.json"
+
+
+def _drop_if_empty(file: Path) -> None:
+    """Leave no empty results file where lmms-eval could not write its own."""
+    with suppress(OSError):
+        if file.stat().st_size == 0:
+            file.unlink()

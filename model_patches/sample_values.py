@@ -4,7 +4,8 @@ lmms-eval gives every group the pooled error of a mean over samples, though a pl
 (``weight_by_size: false``) has another; it clusters only metrics of a form of its own; and it shows
 fields that are no metrics as empty ones. All of this for our tasks and groups alone. Needed by
 lmms-eval 0.7.0 to 0.7.3. The first can go once ``consolidate_group_results`` heeds
-``weight_by_size`` for errors.
+``weight_by_size`` for errors, the others once a task can say which of its samples belong together
+and which of its fields are metrics.
 """
 
 from __future__ import annotations

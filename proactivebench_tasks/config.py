@@ -237,6 +237,15 @@ def cache_dir() -> Path:
     return get().cache_folder
 
 
+def unwritable(error: OSError) -> str:
+    """What keeps the cache folder from being written, and what to do, to follow "cannot be
+    written: "."""
+    return (
+        f"{error}. Set {CACHE} to a folder that can be written to, and HF_HOME to another if the "
+        "home folder as a whole cannot be"
+    )
+
+
 def variables() -> Mapping[str, FieldInfo]:
     """The field of every variable by the variable's name, in the order of ``Config``."""
     return {_name(name): field for name, field in Config.model_fields.items()}

@@ -6,6 +6,8 @@ wants to catch "anything ProactiveBench has to complain about" catches ``Proacti
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class ProactiveBenchError(Exception):
     """Base of all errors that this package raises on purpose."""
@@ -17,6 +19,19 @@ class ConfigError(ProactiveBenchError):
 
 class DataError(ProactiveBenchError):
     """The benchmark's data (a folder, a jsonl row, an image) is missing or malformed."""
+
+
+class LineError(DataError):
+    """A line of a file is malformed. ``line`` is its number, from 1."""
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        super().__init__(path, line, reason)
+        self.path = path
+        self.line = line
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}, line {self.line}: {self.reason}"
 
 
 class ProtocolError(ProactiveBenchError):

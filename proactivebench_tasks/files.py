@@ -13,37 +13,85 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proactivebench_tasks.errors import DataError
+from proactivebench_tasks import file_kinds
+from proactivebench_tasks.errors import DataError, LineError
+from proactivebench_tasks.file_kinds import Family
+
+_QUOTED = 40  # letters of a line that a message quotes
 
 
 def read_jsonl(
-    path: Path, on_fault: Callable[[DataError], None] | None = None
+    path: Path, on_fault: Callable[[LineError], None] | None = None, anew: str = ""
 ) -> Iterator[tuple[int, Any]]:
     """The values of a ``.jsonl`` or ``.jsonl.gz`` file, each with its line number from 1.
 
     Blank lines are passed over. A line that is not JSON is passed over, too, if there is an
-    ``on_fault`` to tell it to; else it raises ``DataError`` with file and line. A file that cannot
-    be read at all raises ``DataError``; one that does not exist, ``FileNotFoundError``.
+    ``on_fault`` to tell it to; else it raises ``LineError``. A file that cannot be read at all, or
+    is something else, raises ``DataError``, which says what it is; one that does not exist,
+    ``FileNotFoundError``. ``anew``: what gets the file anew, for messages.
     """
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8-sig") as lines:
+            is_first = True
             for number, text in enumerate(lines, start=1):
                 if not text.strip():
                     continue
                 try:
                     value = json.loads(text)
                 except (ValueError, RecursionError) as error:
-                    fault = DataError(f"{path}, line {number}: not JSON: {error}")
+                    if is_first and (what := _impostor(path, anew)):
+                        raise DataError(f"{path}: cannot be read: {what}") from error
+                    fault = LineError(path, number, _not_json(text, error, anew))
                     if on_fault is None:
                         raise fault from error
                     on_fault(fault)
                 else:
                     yield number, value
+                is_first = False
     except FileNotFoundError:
+        if (link := file_kinds.broken_link(path)) is not None:
+            raise DataError(f"{path}: cannot be read: {link.explained(path, anew)}") from None
         raise
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
+        what = _impostor(path, anew) or _unreadable(path, error, anew)
+        raise DataError(f"{path}: cannot be read: {what}") from error
+
+
+def _impostor(path: Path, anew: str) -> str | None:
+    """What the file is instead of a jsonl, and what to do; ``None`` if it may be a jsonl."""
+    kind = file_kinds.of_file(path)
+    if kind is None or kind.family is Family.TEXT:
+        return None
+    if path.suffix == ".gz" and kind.family is Family.PACKED:  # as it should be
+        return None
+    return kind.explained(path, anew)
+
+
+def _not_json(text: str, error: Exception, anew: str) -> str:
+    """Why a line is not JSON, and what to do where that can be told."""
+    begin = text.strip()[:_QUOTED]
+    reason = f"not JSON: {error}, in {begin!r}"
+    if text.startswith("\ufeff"):
+        return f"{reason}; a byte order mark begins the line, as where two files were joined"
+    if text.endswith("\n"):
+        return reason
+    return f"{reason}; the file ends in this line, as after half a download" + _then(anew)
+
+
+def _unreadable(path: Path, error: Exception, anew: str) -> str:
+    """Why a file's content is no text, and what to do where that can be told."""
+    if isinstance(error, UnicodeDecodeError):
+        if error.reason == "unexpected end of data":
+            return f"{error}; the file is cut short, as after half a download" + _then(anew)
+        return f"{error}; {file_kinds.NOT_UTF8.explained(path, anew)}"
+    if isinstance(error, EOFError):
+        return f"{error}; the file is cut short, as after half a download" + _then(anew)
+    return str(error)
+
+
+def _then(anew: str) -> str:
+    return f". {anew}" if anew else ""
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from pathlib import Path
 from posixpath import dirname, relpath
 from typing import Literal
 
+from proactivebench_tasks.protocol import task_names
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.results.metrics import MULTIPLE_CHOICE, OPEN_ENDED, Metric
 
@@ -169,10 +170,10 @@ def files(studies: Iterable[Study] = STUDIES) -> dict[str, str]:
     mcqa, oeg, demo_oeg = "mcqa/_mcqa.yaml", "oeg/_oeg.yaml", "demo/_demo_oeg.yaml"
     texts = (
         BASES
-        | _tasks("mcqa", "mcqa/", mcqa, "proactivebench_mcqa", "proactivebench-mcqa")
-        | _tasks("mcqa", "demo/", mcqa, "proactivedemo_mcqa", "proactivedemo")
-        | _tasks("oeg", "oeg/", oeg, "proactivebench_oeg", "proactivebench-oeg")
-        | _tasks("oeg", "demo/oeg_", demo_oeg, "proactivedemo_oeg", "proactivedemo-oeg")
+        | _tasks("mcqa", "mcqa/", mcqa, task_names.OFFICIAL, "mcqa")
+        | _tasks("mcqa", "demo/", mcqa, task_names.DEMO, "mcqa")
+        | _tasks("oeg", "oeg/", oeg, task_names.OFFICIAL, "oeg")
+        | _tasks("oeg", "demo/oeg_", demo_oeg, task_names.DEMO, "oeg")
     )
     for study in studies:
         texts |= _study(study)
@@ -182,7 +183,6 @@ def files(studies: Iterable[Study] = STUDIES) -> dict[str, str]:
 def _study(study: Study) -> dict[str, str]:
     """A study's base files, and its tasks and group on the official and on the demo data."""
     kind: Kind = "oeg" if study.kwargs.get("open_ended") else "mcqa"
-    official, demo = f"proactivebench-{study.name}", f"proactivedemo-{study.name}"
     folder = f"studies/{study.name}/"
     base = demo_base = f"{folder}_{study.name}.yaml"
     texts = {base: _base(study.sentence, base, f"{kind}/_{kind}.yaml", study.kwargs)}
@@ -192,8 +192,8 @@ def _study(study: Study) -> dict[str, str]:
         texts[demo_base] = _base(sentence, demo_base, "demo/_demo_oeg.yaml", judged)
     return (
         texts
-        | _tasks(kind, folder, base, official, official, study.datasets)
-        | _tasks(kind, f"{folder}demo_", demo_base, demo, demo, study.datasets)
+        | _tasks(kind, folder, base, task_names.OFFICIAL, study.name, study.datasets)
+        | _tasks(kind, f"{folder}demo_", demo_base, task_names.DEMO, study.name, study.datasets)
     )
 
 
@@ -205,21 +205,20 @@ def _base(sentence: str, path: str, base: str, kwargs: Kwargs) -> str:
 
 
 def _tasks(
-    kind: Kind, stem: str, base: str, name: str, group: str, datasets: Sequence[Dataset] = ALL
+    kind: Kind, stem: str, base: str, family: str, study: str, datasets: Sequence[Dataset] = ALL
 ) -> dict[str, str]:
-    """A task for each dataset, ``<name>_<dataset>``, and a group of them.
-
-    The paths of their files begin with ``stem``; the tasks include the file ``base``.
-    """
-    rows = f"{ROWS}.demo_" if name.startswith("proactivedemo") else f"{ROWS}."
+    """A study's task for each dataset, and a group of them. The paths of their files begin with
+    ``stem``; the tasks include the file ``base``."""
+    rows = f"{ROWS}.demo_" if family == task_names.DEMO else f"{ROWS}."
+    names = {dataset: task_names.task(family, study, dataset) for dataset in datasets}
     texts = {
-        f"{stem}{dataset.task}.yaml": f"{_include(base, stem)}task: {name}_{dataset.task}\n"
+        f"{stem}{dataset.task}.yaml": f"{_include(base, stem)}task: {name}\n"
         f"dataset_kwargs:\n  data_files:\n    test: !function {rows}{dataset.task}\n"
-        for dataset in datasets
+        for dataset, name in names.items()
     }
-    members = "".join(f"  - {name}_{dataset.task}\n" for dataset in datasets)
-    include = _include(f"{kind}/_{kind}_group.yaml", stem)
-    return texts | {f"{stem}group.yaml": f"{include}group: {group}\ntask:\n{members}"}
+    members = "".join(f"  - {name}\n" for name in names.values())
+    group = f"group: {task_names.group(family, study)}\ntask:\n{members}"
+    return texts | {f"{stem}group.yaml": _include(f"{kind}/_{kind}_group.yaml", stem) + group}
 
 
 def _include(base: str, path: str) -> str:

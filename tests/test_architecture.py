@@ -27,6 +27,7 @@ HEAVY = {"torch", "PIL", "numpy", "datasets", "lmms_eval", "transformers", "hugg
 
 #: The house from the roof down: a module imports from its own room and from those below it.
 ROOMS = (
+    "__main__",
     "cli",
     "plugin",
     "hooks",
@@ -43,6 +44,7 @@ ROOMS = (
     "protocol",
     "config",
     "files",
+    "file_kinds",
     "errors",
 )
 #: Where images lie and how they are read knows nothing of what an episode is.
@@ -112,6 +114,12 @@ def test_every_module_has_a_room() -> None:
     assert rooms == set(ROOMS)
 
 
+def test_the_order_of_the_rooms_is_the_documented_one() -> None:
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    order = page.partition("From the roof: ")[2].partition(". ")[0]
+    assert ("__main__", *re.findall(r"`(\w+)`", order)) == ROOMS
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_imports_point_down(module: str) -> None:
     room = module.partition(".")[0]
@@ -138,7 +146,7 @@ def test_a_circle_would_be_seen() -> None:
 @pytest.mark.parametrize("module", STORAGE)
 def test_storage_knows_no_engine(module: str) -> None:
     rooms = {name.partition(".")[0] for name in imports(MODULES[f"data.{module}"])}
-    assert rooms <= {"data", "protocol", "config", "files", "errors"}
+    assert rooms <= {"data", "protocol", "config", "files", "file_kinds", "errors"}
 
 
 @pytest.mark.parametrize(
@@ -150,11 +158,19 @@ def test_storage_knows_no_engine(module: str) -> None:
         "protocol.builtin",
         "baselines.policies",
         "transcripts.transcript",
+        "transcripts.reader",
+        "results.statistics",
+        "results.summary",
+        "results.table",
         "errors",
     ],
 )
-def test_engine_loads_nothing_heavy(module: str) -> None:
+def test_engine_and_records_load_nothing_heavy(module: str) -> None:
     assert not loaded_by(f"{NAME}.{module}") & HEAVY
+
+
+def test_what_every_start_of_the_harness_loads_is_light() -> None:
+    assert not loaded_by(f"{NAME}.plugin") & HEAVY
 
 
 def test_command_loads_no_harness_and_no_torch() -> None:
@@ -176,6 +192,70 @@ def test_engine_reads_no_files_clocks_or_global_chance(module: str) -> None:
         n.attr for n in nodes if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "random"
     }
     assert drawn <= {"Random"}  # a source of its own, with a seed
+
+
+def opened_without_encoding(source: str) -> list[int]:
+    """The lines on which a text file is opened in whatever encoding the machine has."""
+    found = []
+    for call in (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call)):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+        texts = [a.value for a in call.args if isinstance(a, ast.Constant)]
+        is_binary = any(isinstance(t, str) and re.fullmatch(r"[rwax+]*b[rwax+]*", t) for t in texts)
+        on_path = name in ("read_text", "write_text")
+        is_file = on_path or (name == "open" and isinstance(call.func, ast.Name))
+        is_path = name == "open" and ast.unparse(call.func).endswith(("path.open", "file.open"))
+        given = any(keyword.arg == "encoding" for keyword in call.keywords)
+        given |= on_path and len(call.args) == (1 if name == "read_text" else 2)
+        if (is_file or is_path) and not is_binary and not given:
+            found.append(call.lineno)
+    return found
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_text_files_are_opened_with_an_encoding(module: str) -> None:
+    assert opened_without_encoding(MODULES[module].read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("open('a')", [1]),
+        ("open('a', 'w')", [1]),
+        ("path.open()", [1]),
+        ("x.read_text()", [1]),
+        ("x.write_text('a')", [1]),
+        ("open('a', 'rb')", []),
+        ("path.open('a+b')", []),
+        ("open('a', encoding='utf-8')", []),
+        ("x.read_text('utf-8')", []),
+        ("x.write_text('a', 'utf-8')", []),
+    ],
+)
+def test_an_opening_without_encoding_would_be_seen(source: str, lines: list[int]) -> None:
+    assert opened_without_encoding(source) == lines
+
+
+# Patches
+
+PATCHES = [
+    name for name in MODULES if name.startswith("model_patches.") and name != "model_patches.place"
+]
+
+
+@pytest.mark.parametrize("module", PATCHES)
+def test_a_patch_says_which_versions_need_it_and_when_it_can_go(module: str) -> None:
+    said = ast.get_docstring(ast.parse(MODULES[module].read_text(encoding="utf-8"))) or ""
+    text = " ".join(said.split())
+    assert re.search(r"Needed by lmms-eval 0\.7\.\d to 0\.7\.3", text)
+    assert re.search(r"can go once", text)
+
+
+@pytest.mark.parametrize("module", PATCHES)
+def test_a_patch_finds_what_it_changes_or_says_that_it_is_gone(module: str) -> None:
+    """A plain ``getattr`` of the harness would make a patch that just does nothing."""
+    if module in ("model_patches.quiet", "model_patches.input_media"):
+        return  # one looks for loggers wherever they are, the other is for what 0.7.0 has not
+    assert "place.find(" in MODULES[module].read_text(encoding="utf-8")
 
 
 # Tasks

@@ -17,6 +17,7 @@ import pytest
 
 from proactivebench_tasks.conformance import Difference, replay
 from proactivebench_tasks.environments import ENVIRONMENTS, parse_sample
+from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.protocol.samples import Dataset
 
@@ -89,6 +90,18 @@ def test_all_recorded_episodes_agree_without_wording() -> None:
 def test_all_recorded_episodes_agree_with_the_official_wording() -> None:
     outcome = replay(EPISODES)
     assert (outcome.episodes, outcome.differences) == (420, ())
+
+
+LAST_MOVES = VECTORS / "episodes_last_move.jsonl.gz"
+
+
+def test_last_moves_out_of_the_video_agree_without_wording() -> None:
+    assert str(replay(LAST_MOVES, wording=False)) == "6 episodes, 0 differ"
+
+
+@pytest.mark.network
+def test_last_moves_out_of_the_video_agree_with_the_official_wording() -> None:
+    assert str(replay(LAST_MOVES)) == "6 episodes, 0 differ"
 
 
 @pytest.mark.parametrize("number", range(70))
@@ -236,7 +249,155 @@ def test_difference_reads_as_a_place_and_two_values() -> None:
     assert str(of_all) == "ChangeIt, line 3, num_turns: recorded 2, ours 1"
 
 
-# Files that are no recording
+# Rows that cannot be compared
+
+
+def without(record: dict[str, Any], name: str) -> dict[str, Any]:
+    return {field: value for field, value in record.items() if field != name}
+
+
+def in_step(record: dict[str, Any], step: int, **fields: object) -> dict[str, Any]:
+    """A recorded episode with other fields in one of its steps."""
+    steps = list(record["steps"])
+    steps[step] = steps[step] | fields
+    return record | {"steps": steps}
+
+
+#: What is made of a recorded episode, and the place and a part of the reason that are then told.
+UNPLAYABLE: dict[str, tuple[Callable[[dict[str, Any]], object], str, str]] = {
+    "a number": (lambda r: 3, "line 2", "expected a JSON object, found 3"),
+    "null": (lambda r: None, "line 2", "expected a JSON object, found None"),
+    "a list": (lambda r: [r], "line 2", "expected a JSON object, found [{"),
+    "a text": (lambda r: "row", "line 2", "expected a JSON object, found 'row'"),
+    "empty": (lambda r: {}, "line 2", "field 'dataset' is missing"),
+    "no dataset": (lambda r: without(r, "dataset"), "line 2", "field 'dataset' is missing"),
+    "no mode": (lambda r: without(r, "mode"), "coco2014, line 2", "field 'mode' is missing"),
+    "no sample": (lambda r: without(r, "sample"), "coco2014, line 2", "field 'sample' is missing"),
+    "no steps": (lambda r: without(r, "steps"), "coco2014, line 2", "field 'steps' is missing"),
+    "unknown dataset": (lambda r: r | {"dataset": "COCO"}, "COCO, line 2", "unknown dataset"),
+    "dataset of no text": (lambda r: r | {"dataset": [1]}, "line 2", "unknown dataset [1]"),
+    "unknown mode": (lambda r: r | {"mode": "oracle"}, "coco2014, line 2", "'oracle'"),
+    "sample of no fields": (lambda r: r | {"sample": {}}, "coco2014, line 2", "'id' is missing"),
+    "sample at fault": (
+        lambda r: r | {"sample": r["sample"] | {"granularity": 0}},
+        "coco2014, line 2",
+        "field 'granularity'",
+    ),
+    "sample of another dataset": (
+        lambda r: r | {"dataset": "ChangeIt"},
+        "ChangeIt, line 2",
+        "field 'step_size' is missing",
+    ),
+    "steps that are a number": (lambda r: r | {"steps": 3}, "coco2014, line 2", "TypeError"),
+    "a step that is a number": (
+        lambda r: r | {"steps": [3]},
+        "coco2014, line 2, step 0",
+        "expected a JSON object, found 3",
+    ),
+    "an answer that is no text": (
+        lambda r: in_step(r, 1, answer=None),
+        "coco2014, line 2, step 1",
+        "field 'answer': expected a text, found None",
+    ),
+    "a suggestion without an action": (
+        lambda r: in_step(
+            r | {"sample": r["sample"] | {"options": ["Whistle."]}}, 0, answer="Whistle."
+        ),
+        "coco2014, line 2, step 0",
+        "suggestion 'Whistle.' names no action",
+    ),
+    "a verdict alone": (lambda r: {"verdict": {}}, "line 2", "field 'dataset' is missing"),
+    "a verdict without a reply": (
+        lambda r: r | {"verdict": {}, "valid_answers": r["open_ended_answers"]},
+        "coco2014, line 2",
+        "field 'raw' is missing",
+    ),
+    "a reply that is no text": (
+        lambda r: r | {"verdict": {}, "valid_answers": r["open_ended_answers"], "raw": 3},
+        "coco2014, line 2",
+        "AttributeError",
+    ),
+}
+
+
+def check_is_one_difference(path: Path, place: str, reason: str) -> None:
+    """The second of three lines cannot be compared, the others are: the third differs, too."""
+    outcome = replay(path, wording=False)
+    assert outcome.episodes + outcome.verdicts == 3
+    unplayable, last = outcome.differences
+    assert (unplayable.line, last.line, last.field) == (2, 3, "num_turns")
+    told, _, why = str(unplayable).partition(", cannot be compared: ")
+    assert told == place
+    assert reason in why
+
+
+@pytest.mark.parametrize("what", UNPLAYABLE)
+def test_row_that_cannot_be_played_is_one_difference_and_the_rest_is_compared(
+    record: dict[str, Any], write: Callable[..., Path], what: str
+) -> None:
+    spoil, place, reason = UNPLAYABLE[what]
+    row = spoil(copy.deepcopy(record))
+    check_is_one_difference(write(record, row, record | {"num_turns": 99}), place, reason)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "nonsense", '{"dataset": 1}}', '{"dataset": ', "[" * 100_000, "NaN,"]
+)
+def test_line_that_is_no_json_is_one_difference_and_the_rest_is_compared(
+    record: dict[str, Any], write: Callable[..., Path], text: str
+) -> None:
+    path = write(record, "HERE", record | {"num_turns": 99})
+    path.write_text(path.read_text().replace('"HERE"', text))
+    check_is_one_difference(path, "line 2", "not JSON: ")
+
+
+@pytest.mark.parametrize("field", EPISODE_FIELDS)
+def test_missing_field_of_an_episode_is_one_difference(
+    record: dict[str, Any], write: Callable[..., Path], field: str
+) -> None:
+    path = write(record, without(record, field), record | {"num_turns": 99})
+    check_is_one_difference(path, "coco2014, line 2", f"field {field!r} is missing")
+
+
+@pytest.mark.parametrize("field", ["answer", *STEP_FIELDS])
+def test_missing_field_of_a_step_is_one_difference(
+    record: dict[str, Any], write: Callable[..., Path], field: str
+) -> None:
+    spoilt = copy.deepcopy(record)
+    del spoilt["steps"][1][field]
+    path = write(record, spoilt, record | {"num_turns": 99})
+    check_is_one_difference(path, "coco2014, line 2, step 1", f"field {field!r} is missing")
+
+
+def test_frame_outside_the_video_is_a_difference_of_its_step(
+    write: Callable[..., Path],
+) -> None:
+    """The package records no such episode: it ends in an error where the frame is to be shown."""
+    record = copy.deepcopy(recorded(LAST_MOVES)[0])
+    record["sample"]["max_steps"] += 1
+    record["steps"][-1]["stop"] = False
+    record["steps"].append(record["steps"][-1])
+    (difference,) = replay(write(record), wording=False).differences
+    assert (difference.step, difference.field) == (len(record["steps"]) - 1, None)
+    assert "its suggestions lead to image" in str(difference)
+
+
+def test_error_inside_the_engine_is_a_difference_of_its_row(
+    record: dict[str, Any], write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Episode, answer: str) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    path = write(record, record)
+    monkeypatch.setattr(Episode, "step", broken)
+    outcome = replay(path, wording=False)
+    assert [str(each) for each in outcome.differences] == [
+        f"coco2014, line {line}, step 0, cannot be compared: ZeroDivisionError: by nothing"
+        for line in (1, 2)
+    ]
+
+
+# Files that cannot be read
 
 
 def message(path: Path) -> str:
@@ -254,13 +415,6 @@ def test_folder_is_named(tmp_path: Path) -> None:
     assert message(tmp_path).startswith(f"{tmp_path}: cannot be read")
 
 
-@pytest.mark.parametrize("content", ["{", "nonsense", '{"dataset": 1}}'])
-def test_file_that_is_no_json_lines_is_named_with_the_line(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "e.jsonl"
-    path.write_text(content)
-    assert message(path).startswith(f"{path}, line 1: not JSON: ")
-
-
 def test_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
     path.write_bytes(b"\xff\xfe\0")
@@ -273,61 +427,6 @@ def test_plain_file_that_says_it_is_packed_is_named(tmp_path: Path) -> None:
     assert message(path).startswith(f"{path}: cannot be read")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "3",
-        "null",
-        "[]",
-        '"row"',
-        "{}",
-        '{"dataset": "MVP-N"}',
-        '{"dataset": "MVP-N", "sample": 3}',
-    ],
-)
-def test_line_that_is_no_episode_is_named(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "e.jsonl"
-    path.write_text("\n" + content)
-    assert message(path).startswith(f"{path}, line 2: ")
-
-
-@pytest.mark.parametrize("field", ["dataset", "mode", "sample", "steps", *EPISODE_FIELDS])
-def test_episode_without_a_field_is_named(
-    record: dict[str, Any], write: Callable[..., Path], field: str
-) -> None:
-    del record[field]
-    path = write(record)
-    assert message(path) == f"{path}, line 1: no recorded episode (KeyError({field!r}))"
-
-
-@pytest.mark.parametrize("field", ["answer", *STEP_FIELDS])
-def test_step_without_a_field_is_named(
-    record: dict[str, Any], write: Callable[..., Path], field: str
-) -> None:
-    del record["steps"][0][field]
-    path = write(record)
-    assert message(path) == f"{path}, line 1: no recorded episode (KeyError({field!r}))"
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"dataset": "COCO"}, "unknown dataset 'COCO'"),
-        ({"mode": "oracle"}, "oracle"),
-        ({"steps": 3}, "no recorded episode"),
-        ({"steps": [3]}, "no recorded episode"),
-        ({"steps": [{"answer": None}]}, "no recorded episode"),
-        ({"sample": {}}, "field 'id' is missing"),
-    ],
-)
-def test_field_that_makes_no_sense_is_named_with_its_line(
-    record: dict[str, Any], write: Callable[..., Path], fields: dict[str, Any], said: str
-) -> None:
-    path = write(record | fields)
-    assert message(path).startswith(f"{path}, line 1: ")
-    assert said in message(path)
-
-
 @pytest.mark.parametrize("damage", ["torn", "overwritten"])
 def test_damaged_packed_file_is_named(tmp_path: Path, damage: str) -> None:
     content = EPISODES.read_bytes()
@@ -336,9 +435,3 @@ def test_damaged_packed_file_is_named(tmp_path: Path, damage: str) -> None:
     rest = b"" if damage == "torn" else b"\xff" * 64 + content[middle + 64 :]
     path.write_bytes(content[:middle] + rest)
     assert message(path).startswith(f"{path}: ")
-
-
-def test_line_that_is_no_json_is_named(record: dict[str, Any], write: Callable[..., Path]) -> None:
-    path = write(record, record)
-    path.write_text(path.read_text() + '{"dataset": \n')
-    assert message(path).startswith(f"{path}, line 3: not JSON: ")

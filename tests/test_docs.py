@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -13,11 +14,20 @@ from typing import Any
 
 import pytest
 import typer
+from pydantic import BaseModel
 
 from proactivebench_tasks import config
 from proactivebench_tasks.cli.app import app
+from proactivebench_tasks.environments.episode import Stop
+from proactivebench_tasks.environments.grading import Grade
+from proactivebench_tasks.environments.lenient import Mismatch
+from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.task_yamls import generate
+from proactivebench_tasks.transcripts.answer import Cost
+from proactivebench_tasks.transcripts.open_ended import Judgement, OpenEnded
+from proactivebench_tasks.transcripts.transcript import ExampleRecord, Transcript, TurnRecord
+from proactivebench_tasks.transcripts.variant import Variant
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "proactivebench_tasks"
@@ -341,6 +351,43 @@ def test_a_wrong_command_would_be_seen() -> None:
     )
     wrong = ["proactivebench downlod", "A=1 proactivebench judge DIR --anew"]
     assert unknown_commands(wrong) == ["downlod", "judge --anew"]
+
+
+# Records.
+
+TRANSCRIPTS = ROOT / "docs" / "transcripts.md"
+
+
+def example() -> Any:
+    """The record that stands in the page on transcripts."""
+    (found,) = re.findall(r"^```json\n(.*?)^```", text(TRANSCRIPTS), re.MULTILINE | re.DOTALL)
+    return json.loads(found)
+
+
+def test_record_in_the_page_is_read_and_written_as_it_stands() -> None:
+    record = Transcript.from_dict(example())
+    assert record.to_row() == example()
+    episode = record.replay(record.own_sample(), BUILTIN)
+    assert episode is not None and episode.summary().correct_prediction
+
+
+PARTS = (Transcript, TurnRecord, ExampleRecord, OpenEnded, Judgement, Cost)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_field_of_a_record_is_named_in_the_page(part: type[BaseModel]) -> None:
+    fields = [field.alias or name for name, field in part.model_fields.items()]
+    assert [name for name in fields if f"`{name}`" not in text(TRANSCRIPTS)] == []
+
+
+def test_every_value_that_a_field_may_have_is_named_in_the_page() -> None:
+    values = [each.value for kind in (Mismatch, Grade, Stop) for each in kind]
+    assert [value for value in values if f"`{value}`" not in text(TRANSCRIPTS)] == []
+
+
+def test_every_key_of_a_variant_is_named_in_the_page_on_studies() -> None:
+    table = re.findall(r"^\| `(\w+)` \|", text(ROOT / "docs" / "studies.md"), re.MULTILINE)
+    assert set(table) == set(Variant.model_fields)
 
 
 # Words.

@@ -15,17 +15,21 @@ from fakes import world
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from proactivebench_tasks import file_kinds
 from proactivebench_tasks.conformance import replay
 from proactivebench_tasks.data.rows import Row, read
 from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.episode import Episode
-from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.errors import DataError, RecordError
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 from proactivebench_tasks.results import metrics
+from proactivebench_tasks.transcripts.answer import Answer
 from proactivebench_tasks.transcripts.open_ended import OpenEnded
-from proactivebench_tasks.transcripts.record import Record
+from proactivebench_tasks.transcripts.reader import read as read_record
+from proactivebench_tasks.transcripts.record import Provenance, Record
 from proactivebench_tasks.transcripts.transcript import Transcript
+from proactivebench_tasks.transcripts.variant import Variant
 
 fuzz = settings(
     max_examples=300,
@@ -103,7 +107,10 @@ def test_any_bytes_are_rows_and_faults_or_a_data_error(tmp_path: Path, content: 
         with pytest.raises(DataError, match=f"^{re.escape(str(path))}: cannot be read: "):
             list(read(path, Dataset.ROD, lambda fault: None))
     else:
-        read_and_check(path, Dataset.ROD, lines)
+        try:
+            read_and_check(path, Dataset.ROD, lines)
+        except DataError:  # it looks like another kind of file altogether
+            assert file_kinds.recognised(content) is not None
 
 
 @settings(fuzz, max_examples=100)  # each has several lines
@@ -138,9 +145,15 @@ def test_a_spoiled_row_is_a_sample_or_a_data_error(spoiled: tuple[Dataset, dict[
         Episode(sample, BUILTIN).observe()
 
 
+ANSWERS = st.text(st.characters())  # with halves of surrogate pairs
+ORIGIN = Provenance("demo", "x-1", Variant(), (("<think>", "</think>"),), str)
+
+
 def spoil(text: str, data: st.DataObject) -> str:
-    """A record with up to two fields replaced, perhaps cut short."""
+    """A record with up to two fields replaced, perhaps said to be of schema 1, or cut short."""
     record = json.loads(text)
+    if data.draw(st.booleans()):
+        record |= {"schema": 1, "setting": data.draw(values | st.just({}))}
     for field in data.draw(st.lists(st.sampled_from(sorted(record)), max_size=2)):
         record[field] = data.draw(values)
     return json.dumps(record)[: data.draw(st.integers(0, len(text) * 2))]
@@ -148,12 +161,22 @@ def spoil(text: str, data: st.DataObject) -> str:
 
 def check_is_written_as_it_was_read(record: Record) -> None:
     text = record.to_json()
+    assert text.encode()
     assert type(record).from_json(text).to_json() == text
+    assert json.dumps(record.to_row(), ensure_ascii=False).encode()
 
 
 @fuzz
-@given(dataset=datasets, answers=st.lists(st.text(), max_size=4), data=st.data())
-def test_a_spoiled_transcript_is_scored_or_a_value_error(
+@given(value=values, text=st.text())
+def test_any_text_is_a_record_or_a_record_error(value: Any, text: str) -> None:
+    for other in (text, json.dumps(value), json.dumps({"schema": 1, "kind": value})):
+        with pytest.raises(RecordError):
+            read_record(other)
+
+
+@fuzz
+@given(dataset=datasets, answers=st.lists(ANSWERS, max_size=4), data=st.data())
+def test_a_spoiled_transcript_is_scored_or_a_record_error(
     dataset: Dataset, answers: list[str], data: st.DataObject
 ) -> None:
     sample = parse_sample(dataset, a_row(dataset, 3))
@@ -161,31 +184,31 @@ def test_a_spoiled_transcript_is_scored_or_a_value_error(
     for answer in answers:
         if not episode.done:
             episode.step(answer)
-    outputs = [turn.answer for turn in episode.turns]
-    text = spoil(Transcript.of(episode, outputs, [False] * len(outputs)).to_json(), data)
+    given = [Answer(turn.answer) for turn in episode.turns]
+    text = spoil(Transcript.of(episode, given, ORIGIN).to_json(), data)
     try:
         transcript = Transcript.from_json(text, sample)
-    except ValueError:
+    except RecordError:
         return
     check_is_written_as_it_was_read(transcript)
     try:
-        summary = transcript.score(sample, BUILTIN)
-    except ValueError:
+        replayed = transcript.replay(sample, BUILTIN)
+    except RecordError:
         return
-    assert summary is None or summary.num_turns <= episode.environment.max_turns
+    assert replayed is None or len(replayed.turns) <= episode.environment.max_turns
 
 
 @fuzz
-@given(dataset=datasets, answer=st.text(), data=st.data())
-def test_a_spoiled_open_ended_record_is_worth_something_or_a_value_error(
+@given(dataset=datasets, answer=ANSWERS, data=st.data())
+def test_a_spoiled_open_ended_record_is_worth_something_or_a_record_error(
     dataset: Dataset, answer: str, data: st.DataObject
 ) -> None:
     sample = parse_sample(dataset, a_row(dataset, 3))
     episode = Episode(sample, BUILTIN)
-    written = OpenEnded.of(episode, episode.observe(), answer, answer, "lexical")
+    written = OpenEnded.of(episode, episode.observe(), Answer(answer), ORIGIN)
     try:
         record = OpenEnded.from_json(spoil(written.to_json(), data), sample)
-    except ValueError:
+    except RecordError:
         return
     check_is_written_as_it_was_read(record)
     assert set(metrics.open_ended(record).values()) <= {0.0, 100.0}
@@ -193,15 +216,29 @@ def test_a_spoiled_open_ended_record_is_worth_something_or_a_value_error(
 
 @fuzz
 @given(records=st.lists(values, max_size=3))
-def test_any_json_is_a_recording_or_a_data_error(tmp_path: Path, records: list[Any]) -> None:
+def test_each_line_of_a_recording_counts_and_none_ends_it(
+    tmp_path: Path, records: list[Any]
+) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    try:
-        outcome = replay(path, wording=False)
-    except DataError as error:
-        assert str(path) in str(error)
-    else:
-        assert outcome.episodes + outcome.verdicts == len(records)
+    outcome = replay(path, wording=False)
+    assert outcome.episodes + outcome.verdicts == len(records)
+    assert [each.line for each in outcome.differences] == list(range(1, len(records) + 1))
+
+
+@fuzz
+@given(spoiled=spoiled_rows(), steps=values, verdict=st.booleans())
+def test_a_recording_of_a_spoiled_row_is_one_difference_at_most(
+    tmp_path: Path, spoiled: tuple[Dataset, dict[str, Any]], steps: Any, verdict: bool
+) -> None:
+    path = tmp_path / "x.jsonl"
+    record = {"dataset": spoiled[0].value, "mode": "normal", "sample": spoiled[1], "steps": steps}
+    if verdict:
+        record |= {"verdict": steps, "raw": steps, "valid_answers": steps}
+    path.write_text(json.dumps(record))
+    outcome = replay(path, wording=False)
+    assert (outcome.episodes, outcome.verdicts) == (not verdict, verdict)
+    assert len(outcome.differences) <= 1
 
 
 @pytest.mark.parametrize("depth", [100_000])

@@ -36,8 +36,10 @@ class Baseline(lmms):
             raise HarnessError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}")
         self.policy = POLICIES[policy]
         self.open_ended = OPEN_ENDED[policy]
-        self.seed = int(seed)
-        self.batch_size = int(batch_size)
+        self.seed = _whole("seed", seed)
+        #: With ``auto``, or ``auto:2``, it is up to the model. Nothing is faster for this one.
+        is_auto = str(batch_size).partition(":")[0] == "auto"
+        self.batch_size = 1 if is_auto else _whole("batch_size", batch_size, least=1)
         self.device = torch.device("cpu")  # the harness gathers results there, with several ranks
         #: A random answer to what was seen before is drawn anew (see rollout/runner.py, reuse).
         self.deterministic = policy != "random"
@@ -60,3 +62,10 @@ class Baseline(lmms):
 
     def generate_until_multi_round(self, requests: list[Instance]) -> list[str]:
         raise HarnessError("proactivebench_baseline only generates text")
+
+
+def _whole(name: str, value: int | str, least: int = 0) -> int:
+    if not str(value).isdecimal() or int(value) < least:
+        auto = ", or auto" if name == "batch_size" else ""
+        raise HarnessError(f"{name} is {value!r}; expected a whole number from {least} on{auto}")
+    return int(value)

@@ -17,7 +17,10 @@ from proactivebench_tasks.protocol.samples import Dataset
 def chance(
     demo: Annotated[bool, typer.Option(help="For the bundled demo data.")] = False,
 ) -> None:
-    """What a uniform guesser reaches, exactly, from the rows alone: acc and ps of each variant."""
+    """What a uniform guesser reaches, exactly, from the rows alone: acc and ps of each variant.
+
+    Example: proactivebench chance --demo
+    """
     suite = Suite.DEMO if demo else Suite.OFFICIAL
     samples = {
         each: [row.sample for row in rows.read(prepared(suite, each), each)] for each in Dataset

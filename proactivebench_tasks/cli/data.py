@@ -20,6 +20,8 @@ from proactivebench_tasks.files import format_size
 from proactivebench_tasks.protocol import published
 from proactivebench_tasks.protocol.samples import Dataset
 
+_EXAMPLES = 3  # images that a line names
+
 Datasets = Annotated[
     str,
     typer.Option(help=f"Some of {','.join(each.task for each in Dataset)}; default: all."),
@@ -30,11 +32,33 @@ DataDir = Annotated[
 ]
 
 
-def download(datasets: Datasets = "all", data_dir: DataDir = None) -> None:
-    """Fetch rows and archives of some datasets. Resumable; run it again after any failure."""
+def download(
+    datasets: Datasets = "all",
+    data_dir: DataDir = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be fetched, and how large.")
+    ] = False,
+) -> None:
+    """Fetch rows and archives of some datasets. Resumable; run it again after any failure.
+
+    Example: proactivebench download --datasets rod,quickdraw --dry-run
+    """
     named = config.get().data_dir
     folder = data_dir or named or downloads()
-    needed = downloading.download(Hub(), _datasets(datasets), folder, published.load())
+    chosen = _datasets(datasets)
+    if dry_run:
+        wanted = downloading.plan(Hub(), chosen, folder, published.load())
+        for each in wanted:
+            typer.echo(
+                f"{format_size(each.left):>13} of {format_size(each.file.size):>13}  {each.target}"
+            )
+        total, free = sum(each.left for each in wanted), downloading.free_space(folder)
+        typer.echo(
+            f"{format_size(total):>13} to fetch in all, beside the rows of "
+            f"{', '.join(each.task for each in chosen)}; {format_size(free)} free"
+        )
+        return
+    needed = downloading.download(Hub(), chosen, folder, published.load())
     for file in needed:
         typer.echo(f"{format_size(file.size):>13}  {folder / file.path}")
     typer.echo(f"The data are licensed {LICENCE} by their authors: no commercial use.")
@@ -49,7 +73,10 @@ def verify(
         bool, typer.Option(help="Only see whether the images are there; do not read them.")
     ] = False,
 ) -> None:
-    """Check all samples of the evaluation and each image they can show. Exit code 1 on faults."""
+    """Check all samples of the evaluation and each image they can show. Exit code 1 on faults.
+
+    Example: proactivebench verify --datasets rod --quick
+    """
     wanted = _datasets(datasets)
     store = _store(data_dir)
     if not quick:
@@ -66,8 +93,16 @@ def verify(
     for each in found:
         for fault in each.faults:
             typer.echo(f"{each.dataset.task}: {fault}")
+    for each in found:
+        for oddity, images in each.odd.items():
+            shown = ", ".join(images[:_EXAMPLES]) + (", ..." if len(images) > _EXAMPLES else "")
+            count = f"{len(images):,} image" + ("s" if len(images) > 1 else "")
+            typer.echo(f"{each.dataset.task}, odd: {oddity.value}: {count}, {shown}")
+    if any(each.odd for each in found):
+        typer.echo("odd images are shown as in the published evaluation, and are no faults")
     for remark in remarks:
-        typer.echo(f"note: {remark}")
+        if not any(remark in fault for each in found for fault in each.faults):
+            typer.echo(f"note: {remark}")
     raise typer.Exit(1 if any(each.faults for each in found) else 0)
 
 
@@ -77,7 +112,10 @@ def train_data(
         Path | None, typer.Option(help="Write the split to this parquet file, too.")
     ] = None,
 ) -> None:
-    """Get the train split, from parquet files in the data folder or from the hub, and show it."""
+    """Get the train split, from parquet files in the data folder or from the hub, and show it.
+
+    Example: proactivebench train-data --output train.parquet
+    """
     table = train_split.load(data_dir)
     typer.echo(f"{len(table):,} rows (the paper's release has {train_split.ROWS:,})")
     for name, feature in table.features.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Annotated
 
@@ -26,22 +25,17 @@ def judge(
     proactivebench judge results/
     """
     # Imported here, because the harness takes seconds to import and most commands do not need it.
-    from lmms_eval.utils import make_table
-
     from proactivebench_tasks.judge.reply_cache import ReplyCache
     from proactivebench_tasks.judge.settings import JudgeSettings
     from proactivebench_tasks.judge.stage import make_judge
     from proactivebench_tasks.results.judged import open_ended_runs
+    from proactivebench_tasks.results.table import render
 
     missing = 0
     for run in open_ended_runs(results):
         settings = JudgeSettings.resolve("" if run.kind == JudgeKind.LATER.value else run.kind)
         with ReplyCache() as cache:
-            judged = run.judge(make_judge(settings), cache, again)
+            outcome = run.judge(make_judge(settings), cache, again)
         missing += run.missing
-        typer.echo(str(run.path))
-        table = copy.deepcopy(judged)  # making a table takes the aliases out
-        typer.echo(make_table(table))
-        if table.get("groups"):
-            typer.echo(make_table(table, "groups"))
+        typer.echo(f"{outcome.path}\n\n{render(outcome.results)}\n")
     raise typer.Exit(1 if missing else 0)

@@ -7,12 +7,15 @@ import typer
 from proactivebench_tasks.protocol import published
 from proactivebench_tasks.protocol.samples import Dataset
 
-app = typer.Typer(help="Official wording and sample ids: version, origin, id counts.")
+app = typer.Typer()
 
 
 @app.callback()
 def protocol(context: typer.Context) -> None:
-    """Show the official protocol: version, origin, number of sample ids of each dataset."""
+    """Official wording and sample ids: version, origin, number of ids of each dataset.
+
+    Example: proactivebench protocol
+    """
     if context.invoked_subcommand is not None:
         return
     official = published.load()
@@ -25,5 +28,8 @@ def protocol(context: typer.Context) -> None:
 
 @app.command()
 def fetch() -> None:
-    """Fetch the published package that holds the protocol, check it, and keep it in the cache."""
+    """Fetch the published package that holds the protocol, check it, and keep it in the cache.
+
+    Example: proactivebench protocol fetch
+    """
     typer.echo(published.fetch())

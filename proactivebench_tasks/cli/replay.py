@@ -20,7 +20,10 @@ def replay(
         bool, typer.Option("--wording/--no-wording", help="Compare the prompts' hashes, too.")
     ] = True,
 ) -> None:
-    """Replay recorded decisions and compare every recorded field. Exit code 1 if any differs."""
+    """Replay recorded decisions and compare every recorded field. Exit code 1 if any differs.
+
+    Example: proactivebench replay --no-wording episodes.jsonl.gz
+    """
     differing = False
     for file in files:
         outcome = conformance.replay(file, wording)

@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from loguru import logger
 from tqdm import tqdm
 
+from proactivebench_tasks import config
 from proactivebench_tasks.data import rows
 from proactivebench_tasks.data.hub import Hub, HubFile
 from proactivebench_tasks.data.hub_store import HubStore
@@ -75,17 +76,33 @@ def download(
             for dataset in datasets:
                 with written_whole(folder / dataset.jsonl) as draft:
                     shutil.copyfile(hub.rows(dataset.jsonl), draft)
-            needed = archives(hub, datasets, protocol)
-            wanted = [Wanted(file, _inside(folder, file.path)) for file in needed]
+            wanted = plan(hub, datasets, folder, protocol)
             _fetch_all(hub, [each for each in wanted if each.left], folder)
-            return needed
+            return [each.file for each in wanted]
         finally:
             lock.release()
     except OSError as error:
         raise DataError(
             f"download into {folder} stopped: {type(error).__name__}: {error}. What was fetched is "
-            "kept; run the same command again to go on"
+            "kept; run the same command again to go on. If the folder cannot be written, name "
+            f"another with --data-dir, {config.DATA_DIR} or {config.CACHE}"
         ) from error
+
+
+def plan(hub: Hub, datasets: Sequence[Dataset], folder: Path, protocol: Protocol) -> list[Wanted]:
+    """The archives that ``download`` would have in ``folder``; nothing is written there.
+
+    To tell which they are, rows and the directories of archives are read from the hub.
+    """
+    needed = archives(hub, datasets, protocol)
+    return [Wanted(file, _inside(folder, file.path)) for file in needed]
+
+
+def free_space(folder: Path) -> int:
+    """Bytes that are free on the disk that a folder is on, or will be."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
 
 
 def archives(hub: Hub, datasets: Sequence[Dataset], protocol: Protocol) -> list[HubFile]:
@@ -111,7 +128,7 @@ def archives(hub: Hub, datasets: Sequence[Dataset], protocol: Protocol) -> list[
 
 def _fetch_all(hub: Hub, wanted: Sequence[Wanted], folder: Path) -> None:
     """Fetch these files one after the other; ``DataError`` if ``folder`` has no room for them."""
-    need, free = sum(each.left for each in wanted), shutil.disk_usage(folder).free
+    need, free = sum(each.left for each in wanted), free_space(folder)
     if need > free:
         sizes = ", ".join(f"{each.file.path} {format_size(each.left)}" for each in wanted)
         raise DataError(

@@ -6,6 +6,7 @@ answer, the commit that was seen last is used, whose list of files is kept in th
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,6 +40,10 @@ LICENCE = "CC BY-NC 4.0"
 #: What huggingface_hub raises: OSError, and the base of its HTTP client's errors (requests, httpx
 #: and httpx2, depending on its version).
 _FAILURES: tuple[type[BaseException], ...] = (OSError, *HfHubHTTPError.__bases__)
+
+
+#: Numbers of an OSError that come from the disk and not from the network.
+_OF_THE_DISK = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENOSPC}
 
 
 @dataclass(frozen=True)
@@ -227,24 +232,34 @@ def offline() -> bool:
     return bool(constants.HF_HUB_OFFLINE)
 
 
+#: What to do about the test data on a machine without network.
+_ELSEWHERE = (
+    "Where there is network, run `proactivebench download --data-dir DIR`; then set "
+    "PROACTIVEBENCH_DATA_DIR=DIR here"
+)
+
+
 @contextmanager
-def hub_errors(what: str) -> Iterator[None]:
+def hub_errors(what: str, elsewhere: str = _ELSEWHERE) -> Iterator[None]:
     """Turns an error of the hub's client into a ``DataError`` that says what to do.
 
     ``what`` names the thing that could not be had: "cannot get WHAT of REPO from the hub".
+    ``elsewhere`` says what to do on a machine without network.
     """
     try:
         yield
     except _FAILURES as error:
-        raise DataError(f"cannot get {what} of {REPO} from the hub: {_reason(error)}") from error
+        reason = _reason(error, elsewhere)
+        raise DataError(f"cannot get {what} of {REPO} from the hub: {reason}") from error
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, elsewhere: str) -> str:
     """Why the hub's client failed, and what to do about it, in sentences."""
-    elsewhere = (
-        "Where there is network, run `proactivebench download --data-dir DIR`; then set "
-        "PROACTIVEBENCH_DATA_DIR=DIR here"
-    )
+    if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+        return (
+            f"what comes is kept in {constants.HF_HUB_CACHE}, which cannot be written: {error}. "
+            "Set HF_HOME to a folder that can be written to."
+        )
     if offline():
         return f"HF_HUB_OFFLINE is set, and it is not in the cache. {elsewhere}."
     status = _status(error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import IO
@@ -172,6 +172,17 @@ class HubStore(Store):
             f"image {image_path} is in none of the hub's archives ({self.archives.names}). If they "
             "were changed, `proactivebench info` tells which commit is used and where its files are"
         )
+
+    def anew(self, image_path: str) -> str:
+        for folder in self.folders:
+            with suppress(DataError):
+                if image_path in folder:
+                    return folder.anew(image_path)
+        return HubArchive.advice
+
+    @property
+    def fetches(self) -> bool:
+        return not offline()
 
     def network_reads(self, image_paths: Collection[str]) -> list[NetworkRead]:
         wanted = {

@@ -82,9 +82,7 @@ def prepared(suite: Suite, dataset: Dataset) -> Path:
         with written_whole(target) as draft:
             draft.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
-        raise DataError(
-            f"{target} cannot be written: {error}. {config.CACHE} may name another folder"
-        ) from error
+        raise DataError(f"{target} cannot be written: {config.unwritable(error)}") from error
     return target
 
 

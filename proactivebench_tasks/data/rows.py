@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from proactivebench_tasks import file_kinds
 from proactivebench_tasks.environments import parse_sample, reachable
-from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.errors import DataError, LineError
 from proactivebench_tasks.files import read_jsonl
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset, Sample
@@ -32,14 +33,19 @@ def read(
 
     A row at fault raises ``DataError``, which names file, line, field and what was expected. With
     ``on_fault`` the row is skipped instead, and ``on_fault`` is called with the error. A file that
-    is missing or cannot be read raises ``DataError`` in any case.
+    is missing, cannot be read or is something else raises ``DataError`` in any case.
     """
+    command = f"proactivebench download --datasets {dataset.task} --data-dir {path.parent}"
+    gets_it = f"`{command}` gets it"
     try:
-        for line, columns in read_jsonl(path, on_fault):
+        for line, columns in read_jsonl(path, on_fault, f"{gets_it} anew"):
             try:
                 sample = parse_sample(dataset, columns)
             except DataError as error:
-                fault = DataError(f"{path}, line {line}: {error}")
+                if line == 1 and (kind := file_kinds.error_message(columns)) is not None:
+                    what = kind.explained(path, f"{gets_it} anew")
+                    raise DataError(f"{path}: cannot be read: {what}") from error
+                fault = LineError(path, line, str(error))
                 if on_fault is None:
                     raise fault from error
                 on_fault(fault)
@@ -47,8 +53,7 @@ def read(
                 yield Row(line, sample)
     except FileNotFoundError:
         raise DataError(
-            f"{path} does not exist; the data folder must hold one jsonl per dataset. "
-            f"`proactivebench download --datasets {dataset.task} --data-dir {path.parent}` gets it"
+            f"{path} does not exist; the data folder must hold one jsonl per dataset. {gets_it}"
         ) from None
 
 

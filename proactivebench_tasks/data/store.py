@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from proactivebench_tasks import file_kinds
 from proactivebench_tasks.data.zip_archive import LocalArchive, ZipArchives
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.files import format_size
@@ -74,6 +76,10 @@ class Store(ABC):
     def missing(self, image_path: str) -> str:
         """The message for a user whose episode needs an image that the store lacks."""
 
+    @abstractmethod
+    def anew(self, image_path: str) -> str:
+        """What gets a spoilt image anew, for a user, as a sentence without its full stop."""
+
     @property
     @abstractmethod
     def folders(self) -> tuple[LocalStore, ...]:
@@ -84,6 +90,11 @@ class Store(ABC):
     def origin(self) -> list[str]:
         """Where the data come from if not from ``folders``, in lines for a user. No request is
         made to tell it."""
+
+    @property
+    @abstractmethod
+    def fetches(self) -> bool:
+        """Whether what is not on this disk is fetched when it is needed."""
 
     @abstractmethod
     def network_reads(self, image_paths: Collection[str]) -> list[NetworkRead]:
@@ -114,7 +125,7 @@ class LocalStore(Store):
     def archives(self) -> ZipArchives:
         """The zip archives in the folder or one level below."""
         found = [*self.folder.glob("*.zip"), *self.folder.glob("*/*.zip")]
-        return ZipArchives([LocalArchive(path) for path in sorted(found)])
+        return ZipArchives([LocalArchive(path) for path in sorted(found) if not path.is_dir()])
 
     def rows(self, dataset: Dataset) -> Path:
         return self.folder / dataset.jsonl
@@ -141,17 +152,33 @@ class LocalStore(Store):
         return self.archives.find(image_path) is not None
 
     def locate(self, image_path: str) -> str:
-        if (file := self.folder / image_path).is_file():
+        file = self.folder / image_path
+        if os.path.isfile(file):  # unlike Path.is_file, this raises nothing
             return str(file.absolute())
         return self.archives.locate(image_path) or image_path
 
     def missing(self, image_path: str) -> str:
+        file = self.folder / image_path
+        if (link := file_kinds.broken_link(file)) is not None:
+            return f"image {image_path} in {self} cannot be read: " + link.explained(
+                file, self.anew(image_path)
+            )
         return (
             f"image {image_path} is neither in {self.folder} nor in its zip archives "
             f"({self.archives.names}). "
             f"`proactivebench verify --quick --data-dir {self.folder}` lists all that is missing, "
             f"`proactivebench download --data-dir {self.folder}` fetches it"
         )
+
+    def anew(self, image_path: str) -> str:
+        fetch = f"`proactivebench download --data-dir {self.folder}`"
+        file = self.folder / image_path
+        if os.path.lexists(file):
+            return f"Delete {file}; then {fetch} fetches the archive that it is in"
+        with suppress(DataError):
+            if (found := self.archives.find(image_path)) is not None:
+                return f"Delete {found[0]}; then {fetch} fetches it anew"
+        return f"{fetch} fetches it"
 
     @property
     def folders(self) -> tuple[LocalStore, ...]:
@@ -160,6 +187,10 @@ class LocalStore(Store):
     @property
     def origin(self) -> list[str]:
         return []
+
+    @property
+    def fetches(self) -> bool:
+        return False
 
     def network_reads(self, image_paths: Collection[str]) -> list[NetworkRead]:
         return []

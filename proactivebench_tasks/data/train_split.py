@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
+from huggingface_hub import constants
+from huggingface_hub.file_download import repo_folder_name
+
 from proactivebench_tasks import config
 from proactivebench_tasks.data.hub import REPO, hub_errors
 from proactivebench_tasks.errors import DataError
@@ -24,18 +28,31 @@ COLUMNS = (
 #: Rows of the paper's release.
 ROWS = 26_879
 
+_COMMAND = f"hf download {REPO} --repo-type dataset --include 'data/*' --local-dir"
+_ELSEWHERE = (
+    f"Where there is network, run `{_COMMAND} DIR`; then `proactivebench train-data --data-dir DIR`"
+)
+_SECONDS = 10.0  # that the hub may take to say that it is there
+
 
 def load(data_dir: Path | None = None) -> Any:
     """The split as a ``datasets.Dataset`` with at least ``COLUMNS``.
 
     It is read from the files ``train*.parquet`` in or beside ``data_dir``. Without ``data_dir`` it
-    is read from those in or beside the folder that ``PROACTIVEBENCH_DATA_DIR`` names, or from the
-    hub if there are none. Raises ``DataError`` when the split cannot be had or lacks a column.
+    is read from those in or beside the folder that ``PROACTIVEBENCH_DATA_DIR`` names, from the
+    Hugging Face cache, or from the hub. Raises ``DataError`` when the split cannot be had or lacks
+    a column.
     """
-    from datasets import load_dataset
-
     folder = data_dir or config.get().data_dir
-    if files := _parquet(folder) if folder else []:
+    files = _parquet(folder) if folder else []
+    if not files and data_dir is None and not (files := _cached()):
+        with hub_errors("the train split", _ELSEWHERE):
+            # Asked first, because datasets asks for half a minute before it gives up.
+            huggingface_hub.HfApi().dataset_info(REPO, timeout=_SECONDS)
+
+    from datasets import load_dataset  # takes a second to import
+
+    if files:
         where = str(files[0].parent)
         try:
             table = load_dataset("parquet", data_files=list(map(str, files)), split="train")
@@ -44,12 +61,11 @@ def load(data_dir: Path | None = None) -> Any:
     elif data_dir is not None:
         raise DataError(
             f"there is no train*.parquet in {folder}, its folder `data`, or beside them; "
-            f"`hf download {REPO} --repo-type dataset --include 'data/*' --local-dir {folder}` "
-            "fetches them"
+            f"`{_COMMAND} {folder}` fetches them"
         )
     else:
         where = f"hub:{REPO}"
-        with hub_errors("the train split"):
+        with hub_errors("the train split", _ELSEWHERE):
             try:
                 table = load_dataset(REPO, split="train")
             except ValueError as error:  # how datasets says that its cache has nothing
@@ -60,6 +76,15 @@ def load(data_dir: Path | None = None) -> Any:
             f"{', '.join(table.column_names)}"
         )
     return table
+
+
+def _cached() -> list[Path]:
+    """The train split's files in the Hugging Face cache, if it has them. Nobody is asked."""
+    repository = Path(constants.HF_HUB_CACHE, repo_folder_name(repo_id=REPO, repo_type="dataset"))
+    for snapshot in repository.glob("snapshots/*"):
+        if found := sorted(snapshot.glob("data/train*.parquet")):
+            return found
+    return []
 
 
 def _parquet(folder: Path) -> list[Path]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tqdm import tqdm
 
 from proactivebench_tasks.data import rows
-from proactivebench_tasks.data.images import load_image
+from proactivebench_tasks.data.images import opened
+from proactivebench_tasks.data.oddities import Oddity, oddities
 from proactivebench_tasks.data.rows import Row
 from proactivebench_tasks.data.store import Store
 from proactivebench_tasks.environments import reachable
@@ -30,6 +31,8 @@ class Findings:
     expected: int | None  # samples that the protocol lists; None if it takes any
     images: int  # that episodes of these samples can show
     faults: tuple[str, ...]  # a sentence each
+    #: Images that are perhaps not shown as they were meant: "PATH (sample ID)" each.
+    odd: Mapping[Oddity, tuple[str, ...]]
 
 
 def verify(store: Store, dataset: Dataset, protocol: Protocol, quick: bool = False) -> Findings:
@@ -37,6 +40,8 @@ def verify(store: Store, dataset: Dataset, protocol: Protocol, quick: bool = Fal
 
     Images are read and decoded, on all cores. With ``quick`` they only have to be there.
     """
+    odd: dict[Oddity, list[str]] = {}
+    at_fault: dict[str, list[str]] = {}  # what is wrong -> images
     faults: list[str] = []
     first_use: dict[str, int] = {}  # image path -> id of the first sample that shows it
     ids, samples = [], 0
@@ -55,13 +60,23 @@ def verify(store: Store, dataset: Dataset, protocol: Protocol, quick: bool = Fal
             faults.append(f"{dataset.jsonl}: {error}")
     if ids:  # a file that cannot be had is one fault, not one and a list of all its samples
         faults += [f"{dataset.jsonl}: {what}" for what in rows.id_faults(protocol, dataset, ids)]
-    faults += [
-        f"sample {first_use[path]}: {fault}"
-        for path, fault in _image_faults(store, sorted(first_use), quick, dataset.task)
-    ]
+    for look in _looks(store, sorted(first_use), quick, dataset.task):
+        if look.fault is not None:
+            at_fault.setdefault(look.fault, []).append(look.path)
+        for oddity in look.oddities:
+            odd.setdefault(oddity, []).append(f"{look.path} (sample {first_use[look.path]})")
+    for fault, paths in at_fault.items():  # an archive that cannot be read is one fault
+        more = f" and {len(paths) - 1:,} more images" if len(paths) > 1 else ""
+        faults.append(f"sample {first_use[paths[0]]}{more}: {fault}")
     listed = protocol.sample_ids[dataset] if protocol.sample_ids is not None else None
-    expected = None if listed is None else len(listed)
-    return Findings(dataset, samples, expected, len(first_use), tuple(faults))
+    return Findings(
+        dataset=dataset,
+        samples=samples,
+        expected=None if listed is None else len(listed),
+        images=len(first_use),
+        faults=tuple(faults),
+        odd={oddity: tuple(odd[oddity]) for oddity in Oddity if oddity in odd},
+    )
 
 
 def remarks(store: Store) -> list[str]:
@@ -88,27 +103,32 @@ def _rows(store: Store, dataset: Dataset, faults: list[str]) -> Iterator[Row]:
         faults.append(str(error))
 
 
-def _image_faults(
-    store: Store, paths: list[str], quick: bool, task: str
-) -> Iterator[tuple[str, str]]:
-    """The images at fault among these ``paths``, each with what is wrong with it. ``task`` is what
-    the progress bar says."""
+@dataclass(frozen=True)
+class _Look:
+    """What was found of an image: what is wrong with it, if anything, and what is odd."""
 
-    def fault(path: str) -> str | None:
+    path: str
+    fault: str | None = None
+    oddities: frozenset[Oddity] = frozenset()
+
+
+def _looks(store: Store, paths: list[str], quick: bool, task: str) -> Iterator[_Look]:
+    """What is found of the images at these ``paths``. ``task`` is what the progress bar says."""
+
+    def look(path: str) -> _Look:
         try:
             if not quick:
-                load_image(store, path, None)
-            elif path not in store:
-                return store.missing(path)
+                image, _ = opened(store, path)
+                return _Look(path, oddities=oddities(image))
+            if path not in store:
+                return _Look(path, store.missing(path))
         except DataError as error:
-            return str(error)
-        return None
+            return _Look(path, str(error))
+        return _Look(path)
 
     # Threads use all cores, because reading, unpacking and decoding release the interpreter's lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool, tqdm(total=len(paths), desc=task) as bar:
         for start in range(0, len(paths), _BLOCK):
-            block = paths[start : start + _BLOCK]
-            for path, found in zip(block, pool.map(fault, block), strict=True):
+            for found in pool.map(look, paths[start : start + _BLOCK]):
                 bar.update()
-                if found is not None:
-                    yield path, found
+                yield found

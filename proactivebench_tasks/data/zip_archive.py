@@ -8,6 +8,7 @@ archive is opened anew: no open file is shared, so threads and forked processes 
 from __future__ import annotations
 
 import bz2
+import re
 import struct
 import zipfile
 import zlib
@@ -19,9 +20,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from proactivebench_tasks.config import cache_dir
+from proactivebench_tasks import config, file_kinds
 from proactivebench_tasks.data.zip_index import Member, ZipIndex
 from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.file_kinds import Family, FileKind
+from proactivebench_tasks.protocol.samples import Dataset
 
 #: Bytes of one image, packed or not. More is no image but a mistake or an attack.
 MAX_MEMBER = 256 * 2**20
@@ -49,6 +52,8 @@ class ZipArchive(ABC):
 
     #: What a user can do about a damaged archive, in a sentence.
     advice: ClassVar[str]
+    #: The archive's file, if it is on a disk.
+    path: Path | None = None
 
     def __init__(self, name: str, version: str, size: int) -> None:
         self.name = name
@@ -80,14 +85,30 @@ class ZipArchive(ABC):
         try:
             return ZipIndex.of(self.name, self.version, self.open)
         except OSError as error:
+            if (kind := self.kind()) is not None and kind.family is not Family.ARCHIVE:
+                raise self._not_read(kind) from error
             raise DataError(
-                f"archive {self}: its index cannot be read, or kept in {cache_dir()} "
-                f"(PROACTIVEBENCH_CACHE may name another folder): {error}"
+                f"archive {self}: it cannot be read, or its index cannot be written to "
+                f"{config.cache_dir()}: {config.unwritable(error)}"
             ) from error
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
-            raise DataError(
-                f"archive {self} is damaged or cut short: {error}. {self.advice}"
-            ) from error
+            if (kind := self.kind()) is None:
+                raise DataError(
+                    f"archive {self} is damaged or cut short: {error}. {self.advice}"
+                ) from error
+            if kind.family is Family.ARCHIVE:
+                kind = FileKind(
+                    f"{kind.what} that is damaged or cut short, as after half a download ({error})"
+                )
+            raise self._not_read(kind) from error
+
+    def kind(self) -> FileKind | None:
+        """What the archive's file is, as far as its first bytes tell."""
+        return file_kinds.recognised(self.bytes_at(0, file_kinds.HEAD))
+
+    def _not_read(self, kind: FileKind) -> DataError:
+        told = kind.explained(self.path, self.advice)
+        return DataError(f"archive {self} cannot be read: {told}")
 
     def content(self, member: Member) -> bytes:
         """A member's content, unpacked, its checksum tested.
@@ -102,6 +123,8 @@ class ZipArchive(ABC):
         try:
             return _unpacked(self._packed(member), member)
         except (OSError, zlib.error, struct.error, EOFError, ValueError) as error:
+            if (kind := self.kind()) is not None and kind.family is Family.IMPOSTOR:
+                raise self._not_read(kind) from error
             raise DataError(
                 f"archive {self}: {member.path!r} is damaged: {error}. {self.advice}"
             ) from error
@@ -137,9 +160,14 @@ class LocalArchive(ZipArchive):
     )
 
     def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
-        status = path.stat()
-        super().__init__(str(self.path), f"{status.st_size} {status.st_mtime_ns}", status.st_size)
+        self.path: Path = path.absolute()
+        try:
+            status = path.stat()
+        except OSError:  # such as a link that leads nowhere; `open` says so
+            super().__init__(str(self.path), "absent", 0)
+        else:
+            version = f"{status.st_size} {status.st_mtime_ns}"
+            super().__init__(str(self.path), version, status.st_size)
 
     @property
     def address(self) -> str:
@@ -147,6 +175,9 @@ class LocalArchive(ZipArchive):
 
     def open(self) -> IO[bytes]:
         return self.path.open("rb")
+
+    def kind(self) -> FileKind | None:
+        return file_kinds.of_file(self.path)
 
     def bytes_at(self, start: int, end: int) -> bytes:
         with self.path.open("rb", buffering=0) as file:
@@ -185,15 +216,31 @@ class ZipArchives:
         """The first archive that has a member at this path, and the member.
 
         ``None`` if no archive has one. Raises ``DataError`` if no archive that can be read has one,
-        but an archive that cannot be read might.
+        but an archive that cannot be read may be its place.
         """
         for archive in self.all:
             index = self.index(archive)
             if index is not None and (member := index.find(path)):
                 return archive, member
-        if self._broken:
-            raise DataError("; ".join(self._broken.values()))
+        if self._broken and (broken := self._places(path)):
+            raise DataError("; ".join(self._broken[archive.name] for archive in broken))
         return None
+
+    def _places(self, path: str) -> list[ZipArchive]:
+        """The archives that cannot be read and may be the place of this path.
+
+        That are those that are named after the path's dataset. Otherwise, if no other archive holds
+        images of the same folder, those that are named after no dataset.
+        """
+        folder = path.partition("/")[0]
+        broken = [archive for archive in self.all if archive.name in self._broken]
+        named = {archive: _datasets_in(archive) for archive in broken}
+        if own := [archive for archive in broken if folder in named[archive]]:
+            return own
+        indexes = [archive.index for archive in self.all if archive.name not in self._broken]
+        if any(index.has_folder(folder) for index in indexes):
+            return []
+        return [archive for archive in broken if not named[archive]]
 
     def locate(self, path: str) -> str | None:
         """The address that ``fsspec.open`` opens the member at this path by; ``None`` if no archive
@@ -213,6 +260,17 @@ class ZipArchives:
             return None
         archive, member = found
         return archive.content(member)
+
+
+def _datasets_in(archive: ZipArchive) -> set[str]:
+    """The image folders of the datasets that an archive is named after."""
+    words = re.split(r"[^a-z0-9]+", Path(archive.name).name.lower())
+    joined = "".join(words)
+    return {
+        dataset.value
+        for dataset in Dataset
+        if dataset.task in words or re.sub(r"[^a-z0-9]", "", dataset.value.lower()) in joined
+    }
 
 
 def _unpacked(packed: bytes, member: Member) -> bytes:

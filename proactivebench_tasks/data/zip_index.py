@@ -87,6 +87,12 @@ class ZipIndex:
         found = self._rows("SELECT * FROM member WHERE path = ?", normal(path))
         return Member(*found[0]) if found else None
 
+    def has_folder(self, name: str) -> bool:
+        """Whether any member is in this folder."""
+        first, after = f"{normal(name)}/", f"{normal(name)}0"  # 0 follows / among the letters
+        query = "SELECT 1 FROM member WHERE path > ? AND path < ? LIMIT 1"
+        return bool(self._rows(query, first, after))
+
     def among(self, paths: Collection[str]) -> list[Member]:
         """The members at any of these paths, each as ``normal`` spells it. For many paths this is
         faster than ``find`` for each."""

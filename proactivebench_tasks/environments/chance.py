@@ -1,11 +1,12 @@
 """Chance: what a guesser reaches that picks any option of the list, all equally likely.
 
-Exact: the whole tree of an episode is weighed, nothing is sampled.
+Exact, to the digits that a float holds: all ways that an episode can go are weighed, turn by turn,
+and nothing is sampled.
 """
 
 from __future__ import annotations
 
-import functools
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from proactivebench_tasks.environments.episode import Stop, advance
 from proactivebench_tasks.environments.grading import TurnGrade, grade_turn
 from proactivebench_tasks.environments.random_mode import as_played
 from proactivebench_tasks.protocol.samples import Sample
+
+_NEGLIGIBLE = 1e-18  # a probability that adds nothing to a float near 1
 
 
 @dataclass(frozen=True)
@@ -46,27 +49,26 @@ def of_sample(sample: Sample, mode: Mode = Mode.NORMAL) -> Chance:
             known[key] = [grade_turn(environment, state, option) for option in options]
         return known[key]
 
-    @functools.cache
-    def from_here(state: State) -> tuple[float, float]:
-        """Probability of being solved and expected number of turns, from a state on."""
-        environment.require_image(state)
-        graded = grades(state)
-        solved, turns = 0.0, 1.0
-        for one in graded:
-            # What is drawn matters only to an accepted suggestion.
-            actions = draws if one.accepted else draws[:1]
-            weight = 1 / (len(graded) * len(actions))
-            for drawn in actions:
-                after, stop = advance(environment, state, one, drawn)
-                if stop is Stop.SOLVED:
-                    solved += weight
-                elif stop is None:
-                    later = from_here(after)
-                    solved += weight * later[0]
-                    turns += weight * later[1]
-        return solved, turns
-
-    solved, turns = from_here(environment.start())
+    solved = turns = 0.0
+    # The states of a turn, and how likely an episode is to get there.
+    here = {environment.start(): 1.0}
+    while here:
+        turns += sum(here.values())
+        following: dict[State, float] = defaultdict(float)
+        for state, likely in here.items():
+            environment.require_image(state)
+            graded = grades(state)
+            for one in graded:
+                # What is drawn matters only to an accepted suggestion.
+                actions = draws if one.accepted else draws[:1]
+                weight = likely / (len(graded) * len(actions))
+                for drawn in actions:
+                    after, stop = advance(environment, state, one, drawn)
+                    if stop is Stop.SOLVED:
+                        solved += weight
+                    elif stop is None:
+                        following[after] += weight
+        here = {state: likely for state, likely in following.items() if likely > _NEGLIGIBLE}
     return Chance(acc=100 * solved, ps=turns - 1)
 
 

@@ -30,9 +30,8 @@ def grade(answer: str, labels: Sequence[str], correct: Collection[str], offset: 
     """Grade ``answer`` against ``labels``, of which those in ``correct`` are right.
 
     Text counts first, then the letter. ``offset`` is the number of options listed above these
-    labels. Beyond 32 of them letters repeat
-    once they are lower-cased; one that fits a correct label is correct. Of a label that is listed
-    twice the first letter counts.
+    labels. Beyond 32 of them letters repeat once they are lower-cased; one that fits a correct
+    label is correct. Of a label that is listed twice the first letter counts.
     """
     text = _normalise(answer)
     if text in {_normalise(label) for label in labels if label in correct}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,29 +22,21 @@ def _default(name: str) -> Any:
 
 @dataclass(frozen=True)
 class JudgeSettings:
-    """One judge's settings: the environment's ``PROACTIVEBENCH_JUDGE_*``, else these defaults.
+    """One judge's settings. What each means, and its default, is in ``Config`` under ``judge_*``.
 
     A judge ignores the settings that are not for its kind.
     """
 
     kind: JudgeKind
-    #: A name that the server knows (``openai``), or a model of the hub or in a folder (``hf``).
-    model: str = OFFICIAL_JUDGE
+    model: str = _default("model")
     url: str = ""
     key: str = field(default="", repr=False)
-    #: Requests to the server at once.
     concurrency: int = _default("concurrency")
-    #: Seconds that the server may stay silent.
     timeout: float = _default("timeout")
-    #: How often a request is sent again before its question stays without a verdict.
     retries: int = _default("retries")
-    #: Limit on a reply, thinking included. ``None`` is the server's own limit for ``openai``, and
-    #: ``OFFICIAL_MAX_TOKENS`` for ``hf``.
-    max_tokens: int | None = None
-    #: Questions that the model in this process answers at once.
+    max_tokens: int | None = _default("max_tokens")
     batch_size: int = _default("batch_size")
-    #: Where that model is loaded; empty for cuda if there is one, else cpu.
-    device: str = ""
+    device: str = _default("device")
 
     @classmethod
     def resolve(cls, kind: str) -> JudgeSettings:
@@ -72,18 +64,9 @@ class JudgeSettings:
                 f"{', '.join(k.value for k in JudgeKind)}"
             )
         variable, url, key = _server(configured)
-        settings = cls(
-            kind=JudgeKind(named),
-            model=configured.judge_model,
-            url=url,
-            key=key,
-            concurrency=configured.judge_concurrency,
-            timeout=configured.judge_timeout,
-            retries=configured.judge_retries,
-            max_tokens=configured.judge_max_tokens,
-            batch_size=configured.judge_batch_size,
-            device=configured.judge_device,
-        )
+        rest = {each.name for each in fields(cls)} - {"kind", "url", "key"}
+        values = {name: getattr(configured, f"judge_{name}") for name in rest}
+        settings = cls(JudgeKind(named), url=url, key=key, **values)
         if settings.kind is JudgeKind.OPENAI:
             _check_url(variable, url)
         return settings

@@ -19,12 +19,13 @@ from loguru import logger
 from tqdm import tqdm
 
 from proactivebench_tasks.config import JUDGE, JudgeKind
-from proactivebench_tasks.errors import JudgeError, RecordError
+from proactivebench_tasks.errors import JudgeError, ProtocolError, RecordError
 from proactivebench_tasks.judge import verdict as verdicts
 from proactivebench_tasks.judge.base import Judge, Reply
 from proactivebench_tasks.judge.question import Question
 from proactivebench_tasks.judge.reply_cache import ReplyCache
 from proactivebench_tasks.judge.settings import JudgeSettings
+from proactivebench_tasks.protocol import versions
 from proactivebench_tasks.transcripts.open_ended import Judgement, OpenEnded
 
 #: What to do about answers without a verdict.
@@ -119,24 +120,41 @@ def run(
     Questions that the cache has a reply to are asked only if ``again`` is set; the new reply then
     takes the place of the old. A reply is in the cache before the progress bar counts it, so a run
     that is killed loses only the requests that are under way.
+
+    A record whose protocol is not installed is unscored, for only the protocol can word a question.
     """
     questions: dict[str, Question] = {}
     positions: dict[str, list[int]] = {}
-    for i, record in enumerate(records):
-        question = Question.of(record)
-        key = question.key(judge.identity)
-        questions[key] = question
-        positions.setdefault(key, []).append(i)
     judged = list(records)
     count: Counter[str] = Counter()
+    faults = {version: _fault(version) for version in {r.protocol for r in records}}
     rank = int(os.environ.get("RANK", 0))
     with tqdm(total=len(records), desc="judging", unit="answer", disable=rank != 0) as bar:
+        for i, record in enumerate(records):
+            if fault := faults[record.protocol]:
+                judged[i] = record.judged(_judgement(record, judge, Reply(None, fault)))
+                count["unworded"] += 1
+                _show(bar, count, judged[i])
+                continue
+            question = Question.of(record)
+            key = question.key(judge.identity)
+            questions[key] = question
+            positions.setdefault(key, []).append(i)
         for key, reply in _replies(questions, judge, cache, again, count):
             for i in positions[key]:
                 judged[i] = records[i].judged(_judgement(records[i], judge, reply))
                 _show(bar, count, judged[i])
     _report(judged, judge, count)
     return judged
+
+
+def _fault(version: str) -> str:
+    """Why the protocol of this version cannot be had; empty if it can."""
+    try:
+        versions.of(version)
+    except ProtocolError as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _replies(
@@ -211,5 +229,5 @@ def _report(judged: Sequence[OpenEnded], judge: Judge, count: Counter[str]) -> N
             f"{len(unscored)} of {len(judged)} answers are unscored and count as 0; the first: "
             f"{first.dataset.value}, sample {first.id}: {first.judge.unscored}"
         )
-    if missing := sum(record.judge.raw is None for record in unscored):
+    if missing := sum(record.judge.raw is None for record in unscored) - count["unworded"]:
         logger.error(f"{missing} answers got no reply from the judge: {NEXT_STEP}")

@@ -64,6 +64,14 @@ def load() -> Protocol:
     return _protocol(sources, origin)
 
 
+def is_here() -> bool:
+    """Whether ``load`` can do without fetching anything."""
+    try:
+        return _installed() is not None or _intact(cache_dir() / WHEEL) is not None
+    except OSError:
+        return False
+
+
 def fetch() -> Path:
     """Have pip download the wheel into ``cache_dir()`` unless an intact one is there; its path.
 
@@ -87,7 +95,7 @@ def fetch() -> Path:
                     raise _unavailable(f"pip brought {got}, expected SHA-256 {WHEEL_SHA256}")
                 os.replace(download, wheel)
     except OSError as error:
-        raise _unavailable(f"{type(error).__name__}: {error}") from error
+        raise _unavailable(f"{wheel} cannot be written: {config.unwritable(error)}") from error
     return wheel
 
 
@@ -96,7 +104,13 @@ def _pip_download(folder: str) -> None:
     command += ["--disable-pip-version-check", "--python-version", "3.12"]
     command += ["--only-binary=:all:", "--dest", folder, f"proactivebench=={VERSION}"]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS)
+        run = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=PIP_SECONDS,
+        )
     except subprocess.TimeoutExpired as error:
         raise _unavailable(f"pip did not finish within {PIP_SECONDS} s") from error
     if "No module named pip" in run.stderr:
@@ -122,7 +136,7 @@ def _intact(wheel: Path) -> bytes | None:
     """The wheel's content if the file is there and is the published one."""
     try:
         data = wheel.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return data if _sha256(data) == WHEEL_SHA256 else None
 

@@ -7,7 +7,7 @@ they matter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proactivebench_tasks.environments import lenient
@@ -47,6 +47,9 @@ OPEN_ENDED = (
     Metric("failed", "% without an answer, which count as 0 in all others", False),
 )
 
+#: The names of those that users compare, of both kinds.
+LISTED = tuple(dict.fromkeys(m.name for m in MULTIPLE_CHOICE + OPEN_ENDED if m.is_listed))
+
 
 def multiple_choice(transcript: Transcript | None, episode: Episode | None) -> dict[str, float]:
     """One sample's metrics, from its record and the episode that the record's answers make.
@@ -55,7 +58,7 @@ def multiple_choice(transcript: Transcript | None, episode: Episode | None) -> d
     all but ``failed``, as the paper's protocol knows none.
     """
     if transcript is None or episode is None:
-        return _failed(MULTIPLE_CHOICE)
+        return failed(MULTIPLE_CHOICE)
     summary = episode.summary()
     return {
         "acc": 100.0 * summary.correct_prediction,
@@ -87,7 +90,7 @@ def open_ended(record: OpenEnded | None) -> dict[str, float]:
     ``acc``, ``ps`` and ``agg``, and so do these.
     """
     if record is None or record.error is not None:
-        return _failed(OPEN_ENDED)
+        return failed(OPEN_ENDED)
     marks = record.judge.verdict
     score = verdict.score(marks, record.dataset)
     return {
@@ -106,5 +109,6 @@ def of_kind(kind: str) -> Mapping[str, Metric]:
     return {metric.name: metric for metric in metrics}
 
 
-def _failed(metrics: tuple[Metric, ...]) -> dict[str, float]:
+def failed(metrics: Sequence[Metric]) -> dict[str, float]:
+    """The metrics of a sample without a result."""
     return {metric.name: 100.0 if metric.name == "failed" else 0.0 for metric in metrics}

@@ -15,7 +15,7 @@ from proactivebench_tasks.environments import ENVIRONMENTS, chance
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import DataError, RecordError
 from proactivebench_tasks.protocol.protocol import Protocol
-from proactivebench_tasks.protocol.samples import Sample
+from proactivebench_tasks.protocol.samples import Dataset, Sample
 from proactivebench_tasks.results import metrics
 from proactivebench_tasks.results.metrics import Metric
 from proactivebench_tasks.transcripts.open_ended import OpenEnded
@@ -45,11 +45,16 @@ def multiple_choice(
         records.append(record)
         values.append(metrics.multiple_choice(record, episode))
     mode = next((record.variant.mode for record in records if record), Mode.NORMAL)
-    return _row(metrics.MULTIPLE_CHOICE, records, values, sample, _chance(sample, mode))
+    bounds = _chance(sample, mode)
+    return _row(metrics.MULTIPLE_CHOICE, records, values, sample.image_template, bounds)
 
 
-def open_ended(texts: Sequence[str], sample: Sample, on_fault: OnFault) -> dict[str, Any]:
-    """A row's fields, from a sample's judged records. A text that is none counts as failed."""
+def open_ended(texts: Sequence[str], sample: Sample | None, on_fault: OnFault) -> dict[str, Any]:
+    """A row's fields, from a sample's judged records. A text that is none counts as failed.
+
+    Of a sample that cannot be had its first record tells what is needed, but for which others show
+    the same: it is a cluster of its own.
+    """
     records: list[OpenEnded | None] = []
     for text in texts:
         try:
@@ -58,7 +63,20 @@ def open_ended(texts: Sequence[str], sample: Sample, on_fault: OnFault) -> dict[
             on_fault(text, error)
             records.append(None)
     values = [metrics.open_ended(record) for record in records]
-    return _row(metrics.OPEN_ENDED, records, values, sample, {"best_acc": best_accuracy(sample)})
+    if sample is not None:
+        cluster, best = sample.image_template, best_accuracy(sample)
+    else:
+        first = next(record for record in records if record)
+        cluster = f"{first.dataset.value} {first.id}"
+        best = _best_accuracy(first.dataset, first.valid_answers)
+    return _row(metrics.OPEN_ENDED, records, values, cluster, {"best_acc": best})
+
+
+def unreadable(
+    kind: Sequence[Metric], count: int, cluster: str, bounds: Mapping[str, float]
+) -> dict[str, Any]:
+    """A row's fields, where none of a sample's ``count`` texts is a record of any sample."""
+    return _row(kind, [None] * count, [metrics.failed(kind)] * count, cluster, bounds)
 
 
 def _chance(sample: Sample, mode: Mode) -> dict[str, float]:
@@ -74,32 +92,36 @@ def best_accuracy(sample: Sample) -> float:
     """What ``acc`` an open-ended answer to a sample can have at best: 0 where no valid answer names
     the category, as in ROD and MVP-N, else 100."""
     environment = ENVIRONMENTS[sample.dataset](sample)
-    answers = environment.open_ended_answers().split(",")
-    return 100.0 * (len(answers) > environment.num_open_ended_suggestions())
+    return _best_accuracy(sample.dataset, environment.open_ended_answers())
+
+
+def _best_accuracy(dataset: Dataset, valid_answers: str) -> float:
+    suggestions = ENVIRONMENTS[dataset].num_open_ended_suggestions()
+    return 100.0 * (len(valid_answers.split(",")) > suggestions)
 
 
 def _row(
     kind: Sequence[Metric],
     records: Sequence[Record | None],
     values: Sequence[Mapping[str, float]],
-    sample: Sample,
+    cluster: str,
     bounds: Mapping[str, float],
 ) -> dict[str, Any]:
     mean = {metric.name: fmean(each[metric.name] for each in values) for metric in kind}
     listed = [metric.name for metric in kind if metric.is_listed]
     known = [record for record in records if record is not None]
-    dicts = [record.to_dict() for record in known]
+    rows = [record.to_row() for record in known]
     details: dict[str, Any] = {name: mean[name] for name in mean if name not in listed}
     details |= bounds
     # What samples share that are not independent of each other: video, series, object, photo.
-    details["cluster"] = sample.image_template
-    details["costs"] = _costs(dicts)
+    details["cluster"] = cluster
+    details["costs"] = _costs(rows)
     if len(values) > 1:
         details["repeats"] = {name: [each[name] for each in values] for name in listed}
     if known:
         details["about"] = {
             "kind": known[0].kind,
-            "dataset": sample.dataset.task,
+            "dataset": known[0].dataset.task,
             "protocol": known[0].protocol,
             "suite": known[0].suite,
             "variant": known[0].variant.asked_for(),
@@ -108,7 +130,7 @@ def _row(
     return {
         **{name: mean[name] for name in listed},
         "score": mean["acc"] / 100,  # what the harness compares and counts, from 0 to 1
-        "transcript": dicts[0] if len(dicts) == 1 else dicts,
+        "transcript": rows[0] if len(rows) == 1 else rows,
         DETAILS: details,
     }
 

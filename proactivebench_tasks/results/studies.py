@@ -4,14 +4,17 @@ hint against without one. They are made from the results file that lmms-eval wri
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from proactivebench_tasks.errors import DataError
+from proactivebench_tasks.protocol import task_names
 from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.results.summary import figures
 
-#: Task or group name -> metric -> value.
+#: Task or group name -> metric (``acc``, ``acc_stderr``) -> value.
 Scores = Mapping[str, Mapping[str, float]]
 
 MEAN = "mean"
@@ -40,30 +43,29 @@ class Comparison:
 def read(path: Path) -> Scores:
     """The scores in a ``*_results.json`` of lmms-eval; ``DataError`` if the file has none."""
     try:
-        results = json.loads(path.read_text(encoding="utf-8"))["results"]
-        return {
-            name: {
-                key.partition(",")[0]: float(value)
-                for key, value in entry.items()
-                if "_stderr" not in key and isinstance(value, (int, float))
-            }
-            for name, entry in results.items()
-        }
+        results = json.loads(path.read_text(encoding="utf-8"))
+        return {name: figures(results, name) for name in results["results"]}
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise DataError(f"{path}: no results of lmms-eval: {error!r}") from error
 
 
-def compare(scores: Scores, family: str = "proactivebench") -> dict[str, Comparison]:
+def compare(scores: Scores, family: str = task_names.OFFICIAL) -> dict[str, Comparison]:
     """A comparison for each dataset, by its short name (``rod``), and one, ``mean``, over them all.
 
     ``family`` is what the tasks' names begin with: ``proactivebench`` or ``proactivedemo``.
     """
-    return {name: _comparison(scores, family, name) for name in [d.task for d in Dataset] + [MEAN]}
+    by_dataset = {
+        dataset.task: _comparison(scores, partial(task_names.task, family, dataset=dataset))
+        for dataset in Dataset
+    }
+    return by_dataset | {MEAN: _comparison(scores, partial(task_names.group, family))}
 
 
-def _comparison(scores: Scores, family: str, dataset: str) -> Comparison:
+def _comparison(scores: Scores, name: Callable[[str], str]) -> Comparison:
+    """The comparison of those tasks or groups that ``name`` makes of a study's name."""
+
     def value(study: str, metric: str) -> float | None:
-        return scores.get(_task(family, study, dataset), {}).get(metric)
+        return scores.get(name(study), {}).get(metric)
 
     def gain(study: str, metric: str) -> float | None:
         with_it, without = value(study, metric), value("mcqa", metric)
@@ -76,11 +78,3 @@ def _comparison(scores: Scores, family: str, dataset: str) -> Comparison:
         random_asked_gain=gain("random", "asked"),
         at_limit=value("mcqa", "max_steps"),
     )
-
-
-def _task(family: str, study: str, dataset: str) -> str:
-    """The name of a study's task for a dataset, or, for the mean, of the study's group."""
-    if dataset == MEAN:
-        # The demo's multiple-choice group is the family itself.
-        return family if (family, study) == ("proactivedemo", "mcqa") else f"{family}-{study}"
-    return f"{family}{'_' if study == 'mcqa' else '-'}{study}_{dataset}"

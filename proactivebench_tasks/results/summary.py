@@ -48,11 +48,11 @@ class TaskValues:
     def of_rows(cls, rows: Sequence[Mapping[str, Any]]) -> TaskValues:
         """From rows of a samples file."""
         details = [row[DETAILS] for row in rows]
-        names = [name for name in ("acc", "ps", "agg") if rows and name in rows[0]]
+        names = [name for name in metrics.LISTED if rows and name in rows[0]]
         return cls({name: [row[name] for row in rows] for name in names}, details)
 
     def of(self, name: str) -> Sequence[float]:
-        """The values of any metric, or of a bound such as ``chance_acc``."""
+        """The values of any metric."""
         return self.listed[name] if name in self.listed else [d[name] for d in self.details]
 
     @property
@@ -90,9 +90,9 @@ def task_summary(values: TaskValues, offered: int | None = None) -> dict[str, An
     if offered is not None:
         summary["offered"] = offered
     for bound in BOUNDS:
-        if bound in values.details[0]:
-            summary[bound] = fmean(values.of(bound))
-    if "repeats" in values.details[0]:
+        if known := [each[bound] for each in values.details if bound in each]:
+            summary[bound] = fmean(known)
+    if any("repeats" in each for each in values.details):
         summary["repeats"] = _repeats(values)
     costs: Counter[str] = Counter()
     for each in values.details:
@@ -108,6 +108,7 @@ def group_summary(tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     summary: dict[str, Any] = {
         "kind": first["kind"],
         "samples": sum(task["samples"] for task in tasks),
+        "clusters": sum(task["clusters"] for task in tasks),
         "metrics": {
             name: {
                 "mean": fmean(task["metrics"][name]["mean"] for task in tasks),
@@ -125,14 +126,45 @@ def group_summary(tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return summary
 
 
+def group_summaries(
+    tasks: Mapping[str, Mapping[str, Any]], members: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """The summaries of the groups whose members are tasks of ours, and of one kind."""
+    found = {}
+    for group, names in members.items():
+        inside = [tasks[name] for name in names if name in tasks]
+        kinds = {task["kind"] for task in inside}
+        if inside and len(inside) == len(names) and len(kinds) == 1:
+            found[group] = {"tasks": list(names), **group_summary(inside)}
+    return found
+
+
+def figures(results: Mapping[str, Any], name: str) -> dict[str, float]:
+    """The means (``acc``) and their errors (``acc_stderr``) of a task or group in a run's results.
+
+    Results of older versions have them in the harness's part alone.
+    """
+    part = results.get(PART, {})
+    ours = {**part.get("tasks", {}), **part.get("groups", {})}.get(name)
+    if ours is None:
+        found = results.get("results", {}).get(name, {})
+        values = {key.partition(",")[0]: value for key, value in found.items() if "," in key}
+    else:
+        values = {
+            metric + ("" if figure == "mean" else f"_{figure}"): value
+            for metric, each in ours["metrics"].items()
+            for figure, value in each.items()
+        }
+    return {key: float(v) for key, v in values.items() if isinstance(v, (int, float))}
+
+
 def _repeats(values: TaskValues) -> dict[str, Any]:
     """The means of each repeat over all samples, and their spread."""
-    spread: dict[str, Any] = {"count": len(next(iter(values.details[0]["repeats"].values())))}
+    repeats = [each["repeats"] for each in values.details if "repeats" in each]
+    count = min(len(column) for each in repeats for column in each.values())
+    spread: dict[str, Any] = {"count": count}
     for name in values.listed:
-        means = [
-            fmean(column)
-            for column in zip(*(each["repeats"][name] for each in values.details), strict=True)
-        ]
+        means = [fmean(each[name][i] for each in repeats) for i in range(count)]
         spread[name] = {"means": means, "stdev": stdev(means)}
     return spread
 

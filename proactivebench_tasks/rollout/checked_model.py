@@ -23,7 +23,13 @@ from proactivebench_tasks.errors import GenerationError, HarnessError
 from proactivebench_tasks.rollout.rollout import Failure, Outcome
 from proactivebench_tasks.transcripts.answer import Answer, Cost, Origin
 
-_FAILED_REQUEST = "[LMMS_EVAL_REQUEST_FAILED"  # what API wrappers return when they gave up
+#: How the texts begin that wrappers return as if the model had said them: the request failed, or
+#: the budget of tokens is used up; the provider refused; a server gave no text (async_openai).
+_NO_ANSWER = (
+    "[LMMS_EVAL_",
+    "[SAFETY_BLOCKED:",
+    'Error: can only concatenate str (not "NoneType")',
+)
 
 
 class ModelRaised(Exception):
@@ -88,10 +94,15 @@ class CheckedModel:
     def _checked(self, response: Any) -> Outcome:
         if _is_answer(response):
             answer = _answer(response, Origin.MODEL)
-            if not answer.text.startswith(_FAILED_REQUEST):
+            if not is_failure(answer.text):
                 return answer
         wrapper = type(self._lm).__name__
         return Failure(GenerationError(f"wrapper {wrapper} returned no answer: {response!r:.500}"))
+
+
+def is_failure(text: str) -> bool:
+    """Whether a wrapper says by this text that there is no answer."""
+    return text.startswith(_NO_ANSWER)
 
 
 def from_cache(response: Any) -> Answer:

@@ -70,10 +70,6 @@ def run(
     return responses
 
 
-class ProgressBar(tqdm):  # type: ignore[type-arg]
-    """The bar of a task. While ours is drawn, those of other parts are not."""
-
-
 class Session:
     """What the tasks of a run share."""
 
@@ -154,7 +150,7 @@ class TaskRunner:
         self.session.failures.start(len(rollouts), new_task=repeat == 0)
         self.tally.start(len(rollouts))
         rank = getattr(self.lm, "rank", 0)
-        with ProgressBar(desc=self.task, unit="turn", disable=rank != 0) as bar:
+        with tqdm(desc=self.task, unit="turn", disable=rank != 0) as bar:
             while queue or live:
                 while queue and len(live) < self.session.window:
                     live.append(queue.popleft())

@@ -22,7 +22,7 @@ class Cost(BaseModel):
     ``seconds``: the turn's share of the time that these calls took. ``tokens`` by kind, if the
     wrapper counts them; those of an answer from the cache were spent when it was made."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="allow")
 
     calls: int = 0
     seconds: float = 0.0

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from proactivebench_tasks.environments.episode import Episode, Observation
 from proactivebench_tasks.transcripts.answer import Answer, Cost
-from proactivebench_tasks.transcripts.record import Crop, Provenance, Record, head, without
+from proactivebench_tasks.transcripts.record import Crop, Part, Provenance, Record, head, without
 from proactivebench_tasks.transcripts.thinking import spoken
 
 
@@ -27,13 +27,11 @@ class JudgeIdentity(BaseModel):
         return without(self.model_dump(), "model", "max_tokens")
 
 
-class Judgement(BaseModel):
+class Judgement(Part):
     """What a judge said: its whole reply, and a 0 or 1 for each valid answer.
 
     ``unscored`` says why there is no verdict. Before a judge was asked, only its kind is known.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     model: str = ""
@@ -53,10 +51,8 @@ class Judgement(BaseModel):
         return JudgeIdentity(kind=self.kind, model=self.model, max_tokens=self.max_tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields; before a judge was asked, its kind alone."""
-        if self.comparable is None and self.unscored is None:
-            return {"kind": self.kind}
-        return without(self.model_dump(), "model", "max_tokens")
+        """What is known; before a judge was asked, its kind alone."""
+        return self.model_dump(exclude_unset=True)
 
 
 class OpenEnded(Record):

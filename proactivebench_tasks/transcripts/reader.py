@@ -7,12 +7,13 @@ from proactivebench_tasks.transcripts.open_ended import OpenEnded
 from proactivebench_tasks.transcripts.record import as_schema_2, load
 from proactivebench_tasks.transcripts.transcript import Transcript
 
-KINDS = {kind.KIND: kind for kind in (Transcript, OpenEnded)}
-
 
 def read(text: str) -> Transcript | OpenEnded:
     """The record in a text; ``RecordError``, with the reason, if there is none."""
-    kind = as_schema_2(load(text))["kind"]
-    if kind not in KINDS:
-        raise RecordError(f"a record of kind {kind!r}; expected one of {', '.join(KINDS)}")
-    return KINDS[kind].from_json(text)
+    value = as_schema_2(load(text))
+    for kind in (Transcript, OpenEnded):
+        if value["kind"] == kind.KIND:
+            return kind.from_dict(value)
+    raise RecordError(
+        f"a record of kind {value['kind']!r}, neither {Transcript.KIND!r} nor {OpenEnded.KIND!r}"
+    )

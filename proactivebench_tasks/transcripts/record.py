@@ -2,13 +2,14 @@
 
 A record is the text that the harness stores of a sample (``filtered_resps`` in its samples file).
 It is parsed once, where it enters, and written once, where it leaves. Records of schema 1, which
-earlier versions wrote, are read as records of schema 2 in which some fields are not known.
+earlier versions wrote, are read as records of schema 2 in which some fields are not known. Fields
+that are not known here, as a later version may write, are kept.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -38,7 +39,9 @@ R = TypeVar("R", bound="Record")
 
 
 def _box(value: object) -> object:
-    return Box(*value) if isinstance(value, Sequence) and len(value) == 4 else value
+    if isinstance(value, list) and len(value) == 4:
+        return dict(zip(("left", "top", "right", "bottom"), value, strict=True))
+    return value
 
 
 #: ``[left, top, right, bottom]`` in pixels of the image.
@@ -62,13 +65,17 @@ class Provenance:
     locate: Callable[[str], str]
 
 
-class Record(BaseModel):
+class Part(BaseModel):
+    """A record, or a part of one: a frozen value."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class Record(Part):
     """A sample that was played: whose it is, by which protocol, in which variant.
 
-    Fields that may be ``None`` are not known of records of schema 1.
+    ``row`` and ``sample`` are not known of records of schema 1.
     """
-
-    model_config = ConfigDict(frozen=True, strict=False, populate_by_name=True, extra="allow")
 
     #: What tells the kinds of records apart.
     KIND: ClassVar[str]
@@ -89,12 +96,20 @@ class Record(BaseModel):
     def from_json(cls: type[R], text: str, sample: Sample | None = None) -> R:
         """Read a record back; ``RecordError``, with the reason, when the text is no record of this
         kind, or, where a sample is given, not of that sample."""
-        value = as_schema_2(load(text))
+        record = cls.from_dict(load(text))
+        if sample is not None and (record.dataset, record.id) != (sample.dataset, sample.id):
+            raise RecordError(
+                f"a record of {record.dataset.value} {record.id}, not of {sample.dataset.value} "
+                f"{sample.id}"
+            )
+        return record
+
+    @classmethod
+    def from_dict(cls: type[R], value: Mapping[str, Any]) -> R:
+        """Read a record back from plain values, such as ``json`` makes of its text."""
+        value = as_schema_2(value)
         if value["kind"] != cls.KIND:
             raise RecordError(f"a record of kind {value['kind']!r}, not {cls.KIND!r}")
-        whose = (value.get("dataset"), value.get("id"))
-        if sample is not None and whose != (sample.dataset.value, sample.id):
-            raise RecordError(f"a record of {whose[0]} {whose[1]}, not of this sample")
         try:
             return cls.model_validate(value)
         except ValidationError as error:
@@ -116,7 +131,12 @@ class Record(BaseModel):
         value = self.model_dump(by_alias=True)
         value["dataset"] = self.dataset.value
         value["variant"] = self.variant.asked_for()
-        return value
+        return without(value, "row", "sample")
+
+    def to_row(self) -> dict[str, Any]:
+        """``to_dict`` for a file that is written as it is: half a surrogate pair becomes ``?``."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False)
+        return dict(json.loads(text.encode(errors="replace")))
 
     def own_sample(self) -> Sample:
         """The sample that it holds; ``RecordError`` if there is none, or a malformed one."""
@@ -134,28 +154,32 @@ def is_record(text: str) -> bool:
 
 
 def load(text: str) -> dict[str, Any]:
-    """The JSON object of a record of any known schema; ``RecordError`` if the text is none."""
+    """The JSON object in a text; ``RecordError`` if there is none."""
     try:
         value = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise RecordError(f"not JSON: {error}") from None
-    if not isinstance(value, dict) or "schema" not in value:
-        raise RecordError("not a record: an object with a schema is expected")
-    if value["schema"] not in (1, SCHEMA):
-        raise RecordError(
-            f"a record of schema {value['schema']!r}; this version reads 1 and {SCHEMA}"
-        )
+    if not isinstance(value, dict):
+        raise RecordError(f"not a record: expected an object, found {text!r:.80}")
     return value
 
 
-def as_schema_2(value: dict[str, Any]) -> dict[str, Any]:
-    """The object of a record of schema 1 or 2 as one of schema 2."""
+def as_schema_2(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The object of a record of schema 1 or 2 as one of schema 2; ``RecordError`` for others."""
+    value = {"schema": None, "kind": None, **value}
     if value["schema"] == SCHEMA:
-        return {"kind": None, **value}
-    value = dict(value)
+        return value
+    if value["schema"] != 1:
+        raise RecordError(
+            f"a record of schema {value['schema']!r}; this version reads 1 and {SCHEMA}"
+        )
     open_ended = "valid_answers" in value
-    setting = dict(value.pop("setting", None) or {})
-    stripped = setting.pop("strip_thinking", False)
+    setting = value.pop("setting", {})
+    if not isinstance(setting, dict):
+        raise RecordError(f"not a whole record: setting: expected an object, found {setting!r:.80}")
+    setting = dict(setting)
+    # Of open-ended records only a text that differs from the output tells.
+    stripped = setting.pop("strip_thinking", open_ended and "output" in value)
     for name in ("mode", "hint", "seed"):  # which stood beside the setting, too
         if name in value:
             setting[name] = value.pop(name)

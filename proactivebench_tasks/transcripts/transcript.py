@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
-
 from proactivebench_tasks.environments import lenient
 from proactivebench_tasks.environments.episode import Episode, Turn
 from proactivebench_tasks.environments.grading import Grade
@@ -20,14 +18,15 @@ from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Sample
 from proactivebench_tasks.transcripts.answer import Answer, Cost, Origin
 from proactivebench_tasks.transcripts.conversation import Exchange
-from proactivebench_tasks.transcripts.record import Crop, Provenance, Record, head, without
+from proactivebench_tasks.transcripts.record import Crop, Part, Provenance, Record, head, without
 from proactivebench_tasks.transcripts.thinking import Spoken, spoken
 
+#: Fields of a turn or an example that are left out where they say nothing.
+_OPTIONAL = ("file", "text", "output", "mismatch", "cut", "reused")
 
-class ExampleRecord(BaseModel):
+
+class ExampleRecord(Part):
     """An exchange of a worked example, shown before the first turn."""
-
-    model_config = ConfigDict(frozen=True)
 
     image: str  # path below the data folder
     file: str | None = None  # where it opens
@@ -36,13 +35,11 @@ class ExampleRecord(BaseModel):
     answer: str | None
 
 
-class TurnRecord(BaseModel):
+class TurnRecord(Part):
     """One turn: what was shown, what was answered, and the grades of the answer.
 
     With ``history`` in the variant, the turns before were shown, too.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     image: str  # path below the data folder
     file: str | None = None  # where it opens: a path, or an address that fsspec opens
@@ -113,20 +110,21 @@ class Transcript(Record):
         """
         if self.error is not None:
             return None
-        episode = Episode(sample, protocol, self.variant.mode, self.variant.seed, self.variant.hint)
+        variant = self.variant
         try:
+            episode = Episode(sample, protocol, variant.mode, variant.seed, variant.hint)
             for turn in self.turns:
                 episode.step(turn.answer)
         except (DataError, ValueError) as error:
-            raise RecordError(f"not a whole record: {error!r}") from error
+            raise RecordError(f"not a whole record: {error}") from error
         if not episode.done:
             raise RecordError("the record ends before the episode does")
         return episode
 
     def to_dict(self) -> dict[str, Any]:
         value = super().to_dict()
-        optional = ("file", "text", "output", "mismatch", "cut", "reused")
-        value["turns"] = [without(turn, *optional) for turn in value["turns"]]
+        for part in ("examples", "turns"):
+            value[part] = [without(each, *_OPTIONAL) for each in value[part]]
         return value
 
 

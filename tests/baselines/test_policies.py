@@ -133,7 +133,7 @@ def moments(values: list[tuple[Fraction, int]]) -> tuple[Fraction, Fraction]:
 
 @pytest.mark.parametrize("mode", [Mode.NORMAL, Mode.REFERENCE])
 @pytest.mark.parametrize("dataset", Dataset)
-@pytest.mark.parametrize("metric", ["correct_prediction", "suggestions"])
+@pytest.mark.parametrize("metric", ["correct_prediction", "num_suggestions"])
 def test_random_policy_reaches_the_chance_level(dataset: Dataset, mode: Mode, metric: str) -> None:
     seeds = 250
     mean, variance, played = Fraction(), Fraction(), 0
@@ -159,7 +159,7 @@ def test_enumeration_by_hand() -> None:
     # Two turns: 1/7 now, or one of two suggestions and then 1/7.
     ways = list(leaves(Dataset.VSOD, two, Mode.NORMAL))
     acc, _ = moments([(p, s.correct_prediction) for p, s in ways])
-    ps, _ = moments([(p, s.suggestions) for p, s in ways])
+    ps, _ = moments([(p, s.num_suggestions) for p, s in ways])
     assert (acc, ps) == (Fraction(1, 7) + Fraction(2, 7) * Fraction(1, 7), Fraction(2, 7))
 
 

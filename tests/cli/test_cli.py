@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import importlib.metadata
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from proactivebench_tasks.cli.app import app
@@ -67,11 +70,26 @@ def test_replay_of_a_missing_file_is_a_message(tmp_path: Path) -> None:
     assert result.stderr.startswith(f"proactivebench: {tmp_path / 'gone.jsonl'}: cannot be read")
 
 
-def test_replay_of_a_broken_file_is_a_message(tmp_path: Path) -> None:
-    (tmp_path / "broken.jsonl").write_text("{}\n")
+def test_replay_of_a_file_that_is_no_text_is_a_message(tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_bytes(b"\xff\xfe")
     result = command("replay", "--no-wording", tmp_path / "broken.jsonl")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "broken.jsonl, line 1: no recorded episode" in result.stderr
+    assert "broken.jsonl: cannot be read" in result.stderr
+
+
+def test_replay_tells_of_each_row_that_cannot_be_played(tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_text('{}\n{"dataset": "QuickDraw"}\nnonsense\n')
+    result = command("replay", "--no-wording", tmp_path / "broken.jsonl")
+    assert (result.exit_code, result.stdout.splitlines()[:-1]) == (
+        1,
+        [
+            "3 episodes, 3 differ",
+            "  line 1, cannot be compared: field 'dataset' is missing",
+            "  QuickDraw, line 2, cannot be compared: field 'sample' is missing",
+        ],
+    )
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("  line 3, cannot be compared: not JSON: ")
 
 
 def test_replay_needs_a_file() -> None:
@@ -164,3 +182,79 @@ def test_chance_of_the_demo() -> None:
     ]
     assert len(rows) == 7
     assert last.split()[:5] == ["mean", "16.91", "0.282", "25.00", "0.000"]
+
+
+def commands() -> list[tuple[str, ...]]:
+    """All commands that there are, each with the words that call it."""
+    root = typer.main.get_command(app)
+    found: list[tuple[str, ...]] = [()]
+    for name, one in root.commands.items():  # type: ignore[attr-defined]
+        found.append((name,))
+        found += [(name, below) for below in getattr(one, "commands", {})]
+    return found
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_help_of_every_command_has_an_example_of_it(words: tuple[str, ...]) -> None:
+    result = command(*words, "--help")
+    assert result.exit_code == 0
+    example = " ".join(result.stdout.partition("Example: ")[2].split())
+    assert " ".join(("proactivebench", *words)) in example
+
+
+def test_version_is_that_of_the_package() -> None:
+    result = command("--version")
+    assert result.exit_code == 0
+    assert result.stdout.strip() == importlib.metadata.version("proactivebench-tasks")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(["--version"], "0."), (["replay", "--help"], "Usage: proactivebench ")]
+)
+def test_package_is_the_command_when_python_runs_it(arguments: list[str], said: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "proactivebench_tasks", *arguments], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert said in run.stdout
+
+
+@pytest.fixture
+def no_home(tmp_path: Path) -> dict[str, str]:
+    """An environment whose home folder cannot be written by anyone: it is a file."""
+    (tmp_path / "home").touch()
+    unset = ("PROACTIVEBENCH_", "HF_", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(unset)}
+    return kept | {"HOME": str(tmp_path / "home"), "HF_ENDPOINT": "http://127.0.0.1:9"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["protocol", "fetch"], ["chance", "--demo"], ["download", "--datasets", "rod"]],
+    ids=" ".join,
+)
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the published package is installed there")
+def test_home_that_cannot_be_written_is_told_with_the_variables_to_set(
+    no_home: dict[str, str], arguments: list[str]
+) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "proactivebench_tasks", *arguments],
+        env=no_home,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 2
+    assert len(run.stderr.splitlines()) == 1
+    assert "cannot be written" in run.stderr
+    assert "PROACTIVEBENCH_CACHE" in run.stderr and "HF_HOME" in run.stderr
+
+
+def test_info_works_where_the_home_cannot_be_written(no_home: dict[str, str]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "proactivebench_tasks", "info"],
+        env=no_home,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert no_home["HOME"] in run.stdout

@@ -354,3 +354,24 @@ def test_imports_of_the_command_are_light() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("fetched", [False, True])
+def test_dry_run_shows_what_is_left_and_writes_nothing(
+    hub: HubServer, tmp_path: Path, fetched: bool
+) -> None:
+    folder = tmp_path / "data"
+    if fetched:
+        get(folder, ROD)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    sent_before = hub.archive_bytes_sent
+    arguments = ["download", "--datasets", "rod", "--data-dir", str(folder), "--dry-run"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    first, second, total = result.stdout.splitlines()
+    assert first.endswith(str(folder / "a.zip")) and second.endswith(str(folder / "b.zip"))
+    assert [line.startswith("      0 bytes of ") for line in (first, second)] == [fetched] * 2
+    assert total.strip().startswith("0 bytes to fetch" if fetched else "2.") and " free" in total
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    assert hub.archive_bytes_sent - sent_before < SIZE / 10  # directories alone
+    assert folder.exists() is fetched

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from proactivebench_tasks.data.store import LocalStore, NetworkRead
@@ -44,6 +46,23 @@ def test_path_that_no_disk_can_have_is_an_error_of_ours_or_not_found(
         assert "cannot be read" in str(error)
     with pytest.raises(DataError, match="cannot be read"):
         store.read(path)
+
+
+def test_image_is_located_where_it_opens(store: LocalStore) -> None:
+    with fsspec.open(store.locate("ROD/1.png")) as file:
+        assert file.read() == b"content"
+
+
+def test_image_in_an_archive_is_located_where_it_opens(store: LocalStore) -> None:
+    with zipfile.ZipFile(store.folder / "a b.zip", "w") as archive:
+        archive.writestr("VSOD/1.png", b"other content")
+    with fsspec.open(store.locate("VSOD/1.png")) as file:
+        assert file.read() == b"other content"
+
+
+@pytest.mark.parametrize("path", ["ROD/2.png", "ROD", "ROD/" + "a" * 300, "ROD/a\0b"])
+def test_image_that_cannot_be_found_is_located_nowhere(store: LocalStore, path: str) -> None:
+    assert store.locate(path) == path
 
 
 @pytest.mark.parametrize(("read", "is_much"), [(0, False), (50, False), (51, True)])

@@ -11,6 +11,7 @@ from pathlib import Path
 import datasets
 import pytest
 from fakes.hub_server import HubServer
+from huggingface_hub import constants
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -110,32 +111,59 @@ def test_command_shows_columns_and_writes_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("state", ["online", "offline"])
-def test_hub_is_read_with_its_test_folder_beside(
-    tmp_path: Path, own_cache: Path, state: str
-) -> None:
+def test_hub_is_read_with_its_test_folder_beside(tmp_path: Path, own_cache: Path) -> None:
     files = {HUB_NAME: table(), "test/x.jsonl": b'{"id": "no train row"}\n', "test/a.zip": b"PK"}
     with HubServer(files) as hub:
-        environment = os.environ | {
-            "HF_ENDPOINT": hub.url,
-            "HF_HOME": str(tmp_path / "home"),
-            "PROACTIVEBENCH_CACHE": str(own_cache),
-            "HF_HUB_OFFLINE": "1" if state == "offline" else "0",
-        }
-        command = [
-            sys.executable,
-            "-m",
-            "typer",
-            "proactivebench_tasks.cli.app",
-            "run",
-            "train-data",
-        ]
-        run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-        if state == "offline":
-            assert run.returncode == 2
-            assert "HF_HUB_OFFLINE" in run.stderr
-            assert hub.requests == []
-        else:
-            assert run.returncode == 0, run.stderr
-            assert run.stdout.startswith("2 rows")
-            assert hub.sent["test/a.zip"] == hub.sent["test/x.jsonl"] == 0
+
+        def run(offline: str) -> subprocess.CompletedProcess[str]:
+            environment = os.environ | {
+                "HF_ENDPOINT": hub.url,
+                "HF_HOME": str(tmp_path / "home"),
+                "PROACTIVEBENCH_CACHE": str(own_cache),
+                "HF_HUB_OFFLINE": offline,
+            }
+            command = [sys.executable, "-m", "proactivebench_tasks", "train-data"]
+            return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+        before = run(offline="1")
+        assert before.returncode == 2
+        assert "HF_HUB_OFFLINE" in before.stderr and "hf download" in before.stderr
+        assert hub.requests == []
+        online = run(offline="0")
+        assert online.returncode == 0, online.stderr
+        assert online.stdout.startswith("2 rows")
+        assert hub.sent["test/a.zip"] == hub.sent["test/x.jsonl"] == 0
+        asked = len(hub.requests)
+        after = run(offline="1")
+        assert (after.returncode, after.stdout) == (0, online.stdout), after.stderr
+        assert len(hub.requests) == asked
+
+
+def test_hub_that_is_not_there_is_told_at_once_with_the_command_for_this_split(
+    tmp_path: Path,
+) -> None:
+    environment = os.environ | {
+        "HF_ENDPOINT": "http://127.0.0.1:9",  # nobody listens there
+        "HF_HOME": str(tmp_path / "home"),
+        "HF_HUB_OFFLINE": "0",
+    }
+    command = [sys.executable, "-m", "proactivebench_tasks", "train-data"]
+    # datasets alone asks again and again, for 24 seconds.
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=15)
+    assert run.returncode == 2
+    assert "refused" in run.stderr and "hf download" in run.stderr
+    assert "train-data --data-dir DIR" in run.stderr
+    assert "proactivebench download" not in run.stderr  # which fetches the test data
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_split_in_the_hugging_face_cache_is_read_without_asking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "hub"
+    file = cache / "datasets--tdemin16--ProactiveBench" / "snapshots" / "abc" / HUB_NAME
+    file.parent.mkdir(parents=True)
+    file.write_bytes(table())
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert len(train_split.load()) == 2

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from fakes import world
 from fakes.hub_server import zipped
+from huggingface_hub import constants
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -219,7 +220,7 @@ def test_odd_members_are_noted_and_are_no_fault(folder: Path) -> None:
     assert code == 0
     assert "note: archive" in said
     assert "climbs out" in said
-    assert "cut.zip is damaged" in said
+    assert "cut.zip cannot be read: it is a text ('cut')" in said
 
 
 def test_info_tells_where_everything_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,17 +236,71 @@ def test_info_tells_where_everything_is(folder: Path, monkeypatch: pytest.Monkey
         f"proactivebench download --datasets vsod --data-dir {folder}",
         "lmms-eval",
         BUILTIN.version,
-        "frames",
         "CC BY-NC 4.0",
     ):
         assert part in said
 
 
-def test_info_without_data_names_the_command_and_asks_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv(DATA_DIR, raising=False)
-    monkeypatch.setenv("PROACTIVEBENCH_OFFLINE", "1")
+def rows_of(said: str) -> dict[str, str]:
+    """What is said of the rows of each dataset."""
+    lines = [line.strip().partition(" ") for line in said.splitlines() if line.startswith("    ")]
+    return {name: rest.strip() for name, _, rest in lines if name in {d.task for d in Dataset}}
+
+
+def test_info_counts_samples(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATA_DIR, str(folder))
+    monkeypatch.setattr(published, "is_here", lambda: True)
+    edit(folder, ROD, lambda table: table.pop(1))
+    edit(folder, VSOD, lambda table: table[1].update(strong_occlusions=False))
+    edit(folder, QUICKDRAW, lambda table: table.append(table[0] | {"id": 99}))  # does not count
+    edit(folder, Dataset.MVPN, lambda table: table[0].update(answer="A moon."))
+    (folder / Dataset.COCO.jsonl).write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
     code, said = run("info")
     assert code == 0, said
-    assert "proactivebench download" in said
+    rows = rows_of(said)
+    assert rows["rod"].startswith("2 of 3 samples ")
+    assert rows["vsod"].startswith("2 of 3 samples ")
+    assert rows["quickdraw"].startswith("3 of 3 samples ")
+    assert rows["imagenetc"].startswith("3 of 3 samples ")
+    assert rows["mvpn"].startswith("2 of 3 samples, 1 row at fault: `proactivebench verify`")
+    assert "it is a Git LFS pointer" in rows["coco"]
+
+
+def test_info_without_wording_counts_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATA_DIR, str(folder))
+    monkeypatch.setattr(published, "is_here", lambda: False)
+    code, said = run("info")
+    assert code == 0, said
+    assert rows_of(said)["rod"].startswith("3 rows ")
+    assert "proactivebench protocol fetch" in said
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine that has nothing, and must not ask anybody for it."""
+
+    def asked(*_: object, **__: object) -> None:
+        pytest.fail("somebody was asked")
+
+    monkeypatch.setattr("socket.socket.connect", asked)
+    monkeypatch.setattr("socket.getaddrinfo", asked)
+    monkeypatch.setattr(published, "_pip_download", asked)
+    monkeypatch.setattr(published, "_installed", lambda: None)
+    monkeypatch.setattr(published, "load", published.load.__wrapped__)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
+    monkeypatch.setenv("PROACTIVEBENCH_CACHE", str(tmp_path / "empty"))
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_info_asks_nobody_and_says_what_would_be_fetched(
+    nobody: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: bool
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
+    code, said = run("info")
+    assert code == 0, said
+    for row in rows_of(said).values():
+        assert row.endswith("missing") if offline else row.endswith("fetched when needed")
+    assert len(rows_of(said)) == 7
+    assert "proactivebench download --datasets rod,vsod" in said
+    assert "not on this disk: `proactivebench protocol fetch` gets it" in said
+    assert not (tmp_path / "empty").exists()

@@ -249,7 +249,13 @@ def test_bomb_that_hides_its_size_is_stopped_early(
     assert taken == [1001]
 
 
-@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9, 0.999])
+def test_empty_archive_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.zip").touch()
+    with pytest.raises(DataError, match=r"a\.zip .* it is empty.*proactivebench download"):
+        read(tmp_path / "a.zip", "a.png")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
 def test_truncated_archive_is_an_error(tmp_path: Path, share: float) -> None:
     archive = make(tmp_path / "a.zip", {"a.png": b"content" * 1000, "b.png": b"x"})
     data = archive.read_bytes()
@@ -295,7 +301,7 @@ def test_damaged_archive_hides_no_other(tmp_path: Path) -> None:
     make(tmp_path / "b.zip", {"a.png": b"content"})
     folder = LocalStore(tmp_path)
     assert folder.read("a.png") == b"content"
-    with pytest.raises(DataError, match=r"a\.zip is damaged"):
+    with pytest.raises(DataError, match=r"a\.zip cannot be read: it is a text \('no zip at all'\)"):
         folder.read("b.png")
 
 

@@ -49,6 +49,26 @@ def test_reference_chance_is_one_in_the_number_of_categories() -> None:
     assert chance.of_sample(sample, Mode.REFERENCE) == chance.Chance(25.0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("dataset", "fields"),
+    [
+        (Dataset.VSOD, {"num_images": 5000}),
+        (Dataset.QUICKDRAW, {"num_images": 5000}),
+        (Dataset.COCO, {"granularity": 5000}),
+        (Dataset.CHANGEIT, {"num_images": 9001, "first_image": 4500, "max_steps": 5000}),
+    ],
+)
+def test_chance_of_a_sample_of_thousands_of_turns_is_that_of_an_endless_one(
+    dataset: Dataset, fields: dict[str, int]
+) -> None:
+    sample = parse_sample(dataset, world.rows(dataset, [1])[0] | fields)
+    episode = Episode(sample, BUILTIN)
+    asking = len(episode.correct_suggestions) / len(episode.options)
+    got = chance.of_sample(sample)
+    assert got.acc == pytest.approx(100 / len(episode.options) / (1 - asking))
+    assert got.ps == pytest.approx(asking / (1 - asking))
+
+
 def test_random_mode_weighs_every_draw() -> None:
     """A ChangeIt sample of two turns that starts at the first image of its video: of the two moves
     that can be drawn, one leaves the video and so ends the episode."""

@@ -19,6 +19,7 @@ from proactivebench_tasks.environments import ENVIRONMENTS, parse_sample
 from proactivebench_tasks.environments.environment import Action, Box, Environment, Mode
 from proactivebench_tasks.environments.episode import Episode, Stop
 from proactivebench_tasks.environments.grading import Grade
+from proactivebench_tasks.environments.random_mode import meaningless
 from proactivebench_tasks.errors import DataError
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
@@ -45,7 +46,7 @@ def walk(played: Episode, *answers: str) -> list[str]:
     return image_paths
 
 
-def rules(dataset: Dataset, **fields: Any) -> Environment[Any]:
+def rules(dataset: Dataset, **fields: Any) -> Environment[Any, Any]:
     return episode(dataset, **fields).environment
 
 
@@ -382,11 +383,37 @@ def test_changeit_withdraws_one_move_where_both_leave_the_video() -> None:
         ({"first_image": -7}, WAIT, -2),
     ],
 )
-def test_changeit_move_out_of_the_video_is_malformed_data(
+def test_changeit_frame_outside_the_video_is_malformed_data_when_it_is_to_be_shown(
     fields: dict[str, int], answer: str, image_id: int
 ) -> None:
-    with pytest.raises(DataError, match=rf"sample 7: .* to frame {image_id}, outside the video's"):
-        changeit(**fields).step(answer)
+    played = changeit(**fields)
+    assert played.step(answer).stop is None
+    before = (played.state, list(played.turns))
+    wanted = rf"sample 7: .* to image {image_id} in turn 2, outside the \d+ images of num_images"
+    with pytest.raises(DataError, match=wanted):
+        played.observe()
+    with pytest.raises(DataError, match=wanted):
+        played.step("Dog.")
+    assert (played.state, played.turns, played.done) == (*before, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "answers"),
+    [
+        ({"num_images": 3, "first_image": 1, "step_size": 2}, [WAIT]),
+        ({"first_image": 30}, [REWIND]),
+        ({"first_image": -7}, [WAIT]),
+        ({"num_images": 4, "first_image": 4, "step_size": 3}, [REWIND, WAIT]),
+        ({"num_images": 4, "first_image": -2, "step_size": 3}, [WAIT, WAIT]),
+    ],
+)
+def test_changeit_last_move_is_counted_wherever_it_leads(
+    fields: dict[str, int], answers: list[str]
+) -> None:
+    played = changeit(max_steps=len(answers), **fields)
+    assert [played.step(answer).stop for answer in answers][-1] is Stop.MAX_TURNS
+    assert not played.environment.in_range(played.state)
+    assert played.summary().num_suggestions == len(answers) - 1
 
 
 def test_changeit_move_may_end_in_the_first_and_in_the_last_image() -> None:
@@ -574,15 +601,6 @@ def test_suggestion_that_names_no_action_is_malformed_data(dataset: Dataset) -> 
     assert (played.state, played.turns, played.done) == (state, [], False)
 
 
-def test_move_out_of_the_video_leaves_the_episode_where_it_was() -> None:
-    played = changeit(first_image=30)
-    state = played.state
-    with pytest.raises(DataError):
-        played.step(REWIND)
-    assert (played.state, played.turns) == (state, [])
-    assert played.step("Dog.").stop is Stop.SOLVED
-
-
 # Reference mode
 
 
@@ -633,30 +651,34 @@ def test_reference_mode_shows_the_whole_image_of_coco() -> None:
 
 # Random mode
 
-MEANINGLESS = ["Clap your hands.", REFUSAL, "Sing a song."]
-
 
 @pytest.mark.parametrize("dataset", Dataset)
-def test_random_mode_takes_meaningless_suggestions_and_no_refusal(dataset: Dataset) -> None:
-    fields = {"options": MEANINGLESS, "num_images": 2, "valid_images": [0, 1], "granularity": 2}
-    played = episode(dataset, Mode.RANDOM, **fields)
-    assert played.correct_suggestions == ("Clap your hands.", "Sing a song.")
+def test_random_mode_lists_meaningless_suggestions_and_takes_no_refusal(dataset: Dataset) -> None:
+    fields = {"num_images": 2, "valid_images": [0, 1], "granularity": 2}
+    played = episode(dataset, Mode.RANDOM, options=["Clap.", REFUSAL, "Sing."], **fields)
+    first, refusal, last = played.listed
+    assert refusal == REFUSAL
+    assert {first, last} <= set(meaningless(dataset))
+    assert played.correct_suggestions == (first, last)
 
 
 @pytest.mark.parametrize("make", [mvpn, imagenetc, quickdraw])
 def test_random_mode_takes_nothing_in_the_last_turn_where_suggestions_run_out(make: Any) -> None:
-    played = make(Mode.RANDOM, options=MEANINGLESS, num_images=2)
-    walk(played, "A")
+    played = make(Mode.RANDOM, num_images=2)
+    walk(played, played.correct_suggestions[0])
     assert played.correct_suggestions == ()
 
 
 def test_random_mode_withdraws_nothing_in_changeit() -> None:
-    assert changeit(Mode.RANDOM, first_image=0).listed == (WAIT, REWIND, REFUSAL)
+    sample = changeit(first_image=0).sample
+    played = Episode(sample, BUILTIN, Mode.RANDOM, own_options=True)
+    assert played.listed == (WAIT, REWIND, REFUSAL)
 
 
 def test_random_mode_withdraws_nothing_in_coco() -> None:
-    played = coco("left", Mode.RANDOM, granularity=1)
-    assert played.listed == played.sample.options == (*played.correct_suggestions, REFUSAL)
+    sample = coco("left", granularity=1).sample
+    played = Episode(sample, BUILTIN, Mode.RANDOM, own_options=True)
+    assert played.listed == sample.options == (*played.correct_suggestions, REFUSAL)
 
 
 @pytest.mark.parametrize(
@@ -673,21 +695,19 @@ def test_random_mode_withdraws_nothing_in_coco() -> None:
 def test_random_mode_draws_every_action_of_the_dataset_and_no_other(
     make: Any, fields: dict[str, Any], image_paths: set[str]
 ) -> None:
-    played = (make(Mode.RANDOM, id=i, options=MEANINGLESS, **fields) for i in range(30))
-    assert {walk(each, "A")[1] for each in played} == image_paths
+    played = (make(Mode.RANDOM, id=i, **fields) for i in range(30))
+    assert {walk(each, each.correct_suggestions[0])[1] for each in played} == image_paths
 
 
 def test_random_mode_draws_each_action_about_as_often() -> None:
-    moves = [
-        walk(rod(Mode.RANDOM, id=i, options=MEANINGLESS, first_image=0), "A")[1] for i in range(400)
-    ]
+    moves = [walk(rod(Mode.RANDOM, id=i, first_image=0), "A")[1] for i in range(400)]
     assert 160 < moves.count("s1.jpg") < 240  # four standard errors
 
 
 def test_random_mode_draws_from_all_five_actions_of_coco() -> None:
     boxes = set()
     for i in range(60):
-        played = coco("up_left", Mode.RANDOM, id=i, options=MEANINGLESS)
+        played = coco("up_left", Mode.RANDOM, id=i)
         walk(played, "A")
         boxes.add(played.observe().crop)
     # A horizontal move, a vertical one, a zoom.
@@ -711,7 +731,7 @@ def test_random_mode_draws_anew_in_each_turn() -> None:
 def test_random_mode_leaves_the_global_source_alone() -> None:
     random.seed(5)
     expected = random.Random(5).random()
-    walk(rod(Mode.RANDOM, options=MEANINGLESS), "A", "A")
+    walk(rod(Mode.RANDOM), "A", "A")
     assert random.random() == expected
 
 
@@ -727,7 +747,7 @@ def test_random_mode_move_out_of_the_video_ends_the_episode() -> None:
 
 
 def test_random_mode_takes_the_right_category_as_every_mode_does() -> None:
-    assert changeit(Mode.RANDOM, options=MEANINGLESS).step("Dog.").stop is Stop.SOLVED
+    assert changeit(Mode.RANDOM).step("Dog.").stop is Stop.SOLVED
 
 
 # Open-ended answers
@@ -755,7 +775,7 @@ def test_open_ended_answers_name_the_suggestions_then_the_category(
     played: Episode, answers: str, suggestions: int
 ) -> None:
     assert played.environment.open_ended_answers() == answers
-    assert played.environment.open_ended_suggestions == suggestions
+    assert played.environment.num_open_ended_suggestions() == suggestions
 
 
 def test_open_ended_category_loses_its_periods() -> None:

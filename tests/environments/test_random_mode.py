@@ -7,7 +7,7 @@ from fakes import world
 
 from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
-from proactivebench_tasks.environments.random_mode import as_played, suggestions
+from proactivebench_tasks.environments.random_mode import as_played, meaningless
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 
@@ -20,7 +20,7 @@ def test_meaningless_suggestions_take_the_places_of_the_samples_own(dataset: Dat
     for sample in samples(dataset):
         played = as_played(sample, Mode.RANDOM, seed=0)
         for own, shown in zip(sample.options, played.options, strict=True):
-            assert shown in suggestions(dataset) if own != world.REFUSAL else shown == own
+            assert shown in meaningless(dataset) if own != world.REFUSAL else shown == own
         assert len(set(played.options)) == len(sample.options)
 
 

@@ -17,14 +17,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
+from fakes import world
+from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.transcripts.open_ended import OpenEnded
-
-if TYPE_CHECKING:
-    pass
 
 ANSWERS = "Wait for the occlusion to disappear, Rewind the video, Move the camera, A tree."
 
@@ -33,8 +32,12 @@ def record(number: int, **changes: Any) -> OpenEnded:
     """An open-ended sample as the runner leaves it, not yet judged."""
     fields = {
         "protocol": "builtin-1",
+        "suite": "demo",
         "dataset": "OcclusionDataSet-MM20",
         "id": number,
+        "sample": world.rows(Dataset.VSOD, [number])[0],
+        "variant": {"open_ended": True},
+        "reasoning_tags": [],
         "image": f"vsod/{number}.png",
         "crop": None,
         "prompt": "What is it?",

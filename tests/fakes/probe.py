@@ -424,7 +424,10 @@ class Lab:
     def evaluate(
         self, model: Reader, *tasks: str, cli: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> Outcome:
-        """Run the harness on tasks. Fails if the model saw anything that does not fit together."""
+        """Run the harness on tasks. Fails if the model saw anything that does not fit together.
+
+        With several ranks the first alone has results.
+        """
         model.protocol = self.protocol
         given = SimpleNamespace(
             **{"process_with_media": False, "agentic_trace_mode": "basic", **(cli or {})}
@@ -437,6 +440,7 @@ class Lab:
                 cli_args=given,
                 **{"bootstrap_iters": 0, **kwargs},
             )
+            results = results or {}
         finally:
             if disagreements := model.disagreements:
                 pytest.fail(f"{len(disagreements)} disagreements, the first: {disagreements[0]}")

@@ -20,6 +20,7 @@ from fakes.judge_server import Act, JudgeServer, never
 from fakes.probe import Lab
 from lmms_eval import evaluator
 from lmms_eval.tasks import TaskManager
+from lmms_eval.utils import make_table
 
 from proactivebench_tasks import hooks
 from proactivebench_tasks.baselines.model import Baseline
@@ -42,12 +43,13 @@ def own_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "hf"))
 
 
-def evaluate(model: Any, *tasks: str, **kwargs: Any) -> dict[str, Any]:
+def evaluate(model: Any, *tasks: str, tags: str | None = None, **kwargs: Any) -> dict[str, Any]:
+    given = {"process_with_media": False, "agentic_trace_mode": "basic", "reasoning_tags": tags}
     return evaluator.simple_evaluate(
         model=model,
         tasks=list(tasks),
         task_manager=TaskManager(include_path=str(TASKS), include_defaults=False),
-        cli_args=SimpleNamespace(process_with_media=False, agentic_trace_mode="basic"),
+        cli_args=SimpleNamespace(**given),
         bootstrap_iters=0,
         **kwargs,
     )
@@ -72,11 +74,12 @@ def predicted(policy: str, seed: int, dataset: Dataset) -> dict[str, float]:
 
 @pytest.mark.parametrize("policy", OPEN_ENDED)
 def test_baselines_score_what_their_text_says(policy: str) -> None:
-    found = evaluate(Baseline(policy, seed=3), *DEMO)["results"]
+    outcome = evaluate(Baseline(policy, seed=3), *DEMO)
     for dataset, task in zip(Dataset, DEMO, strict=True):
-        metrics = {name: found[task][f"{name},none"] for name in ("acc", "ps", "agg")}
-        assert metrics == pytest.approx(predicted(policy, 3, dataset)), task
-        assert found[task]["unscored,none"] == found[task]["failed,none"] == 0
+        found = {name: outcome["results"][task][f"{name},none"] for name in ("acc", "ps", "agg")}
+        assert found == pytest.approx(predicted(policy, 3, dataset)), task
+        metrics = outcome["proactivebench"]["tasks"][task]["metrics"]
+        assert metrics["unscored"]["mean"] == metrics["failed"]["mean"] == 0
 
 
 def test_baselines_bound_what_can_be_scored() -> None:
@@ -90,10 +93,14 @@ def test_baselines_bound_what_can_be_scored() -> None:
 
 
 def test_group_shows_the_plain_mean_of_its_datasets() -> None:
-    found = evaluate(Baseline("random"), "proactivedemo-oeg")["results"]
-    for name in ("acc", "ps", "agg", "unscored", "failed"):
+    outcome = evaluate(Baseline("random"), "proactivedemo-oeg")
+    found = outcome["results"]
+    for name in ("acc", "ps", "agg"):
         mean = sum(found[task][f"{name},none"] for task in DEMO) / 7
         assert found["proactivedemo-oeg"][f"{name},none"] == pytest.approx(mean)
+    group = outcome["proactivebench"]["groups"]["proactivedemo-oeg"]
+    assert group["best_acc"] == pytest.approx(500 / 7)  # ROD and MVP-N accept no category
+    assert group["metrics"]["unscored"]["mean"] == group["metrics"]["failed"]["mean"] == 0
 
 
 def test_sample_log_holds_generation_answers_and_all_of_the_verdict() -> None:
@@ -117,11 +124,41 @@ def test_unusable_verdicts_show_in_the_table(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("PROACTIVEBENCH_JUDGE", "openai")
         monkeypatch.setenv("PROACTIVEBENCH_JUDGE_URL", server.url)
         model = Baseline("reactive")
-        found = evaluate(model, "proactivedemo_oeg_vsod")["results"]["proactivedemo_oeg_vsod"]
+        outcome = evaluate(model, "proactivedemo_oeg_vsod")
+    metrics = outcome["proactivebench"]["tasks"]["proactivedemo_oeg_vsod"]["metrics"]
+    found = {name: each["mean"] for name, each in metrics.items()}
     # Two samples share a prompt and a category, so a question may stand for more than one.
-    assert found["unscored,none"] >= 100 * 4 / 16
-    assert found["ps,none"] == found["agg,none"] == 100 - found["unscored,none"]
-    assert found["acc,none"] == found["failed,none"] == 0
+    assert found["unscored"] >= 100 * 4 / 16
+    assert found["ps"] == found["agg"] == 100 - found["unscored"]
+    assert found["acc"] == found["failed"] == 0
+    unscored = round(found["unscored"] * 16 / 100)
+    shown = make_table(outcome, "results")
+    assert f"! vsod: {unscored} of 16 samples have no verdict and count as 0" in shown
+
+
+@pytest.mark.parametrize(
+    ("thought", "said", "acc"),
+    [
+        ("Perhaps it is {answer}", "No idea.", 0),
+        ("I would rather not say.", "It is {answer}", 100),
+        ("It is {answer}", "", 0),
+    ],
+)
+def test_thinking_is_not_judged(thought: str, said: str, acc: float) -> None:
+    class Thinking(Baseline):
+        def generate_until(self, requests: list[Any]) -> list[str]:
+            docs = (
+                self.task_dict[task][split][i] for *_, i, task, split in (r.args for r in requests)
+            )
+            text = f"<think>{thought}</think>\n{said}"
+            return [text.replace("{answer}", doc["answer"]) for doc in docs]
+
+    tags = '[["<think>", "</think>"]]'
+    outcome = evaluate(Thinking("oracle"), "proactivedemo_oeg_vsod", tags=tags)
+    assert outcome["results"]["proactivedemo_oeg_vsod"]["acc,none"] == acc
+    for row in outcome["samples"]["proactivedemo_oeg_vsod"]:
+        record = json.loads(row["filtered_resps"][0])
+        assert "<think>" in record["output"] and "<think>" not in record["generated"]
 
 
 class Silent(Baseline):
@@ -172,12 +209,13 @@ def test_demo_runs_from_the_command_line_and_is_judged_again_afterwards(tmp_path
     )
     assert "bypass" in table
     table = call("proactivebench", "judge", str(tmp_path), PROACTIVEBENCH_JUDGE="lexical")
-    figures = {
-        row[4].strip(): float(row[6])
-        for line in table.splitlines()
-        if len(row := line.split("|")) > 6 and "oeg_rod" in line
-    }
-    assert figures == {"acc": 0, "ps": 100, "agg": 100, "unscored": 0, "failed": 0}
+    (row,) = [line.split() for line in table.splitlines() if line.startswith("  rod")]
+    assert row == [
+        "rod",
+        "16",
+        *["0.0", "±", "0.0", "100.0", "±", "0.0", "100.0", "±", "0.0"],
+        "0.0",
+    ]
 
 
 KILLED = """

@@ -1,7 +1,7 @@
 """Real wrappers of the harness, real (tiny) models: what comes out at the far end is whole.
 
 The model is random but honest: its answers are letters of the list, and they depend on the image
-(see ``tiny.py``). So a image or an answer that goes to the wrong sample shows in the results.
+(see ``tiny.py``). So an image or an answer that goes to the wrong sample shows in the results.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,11 +43,14 @@ Transcripts = Mapping[tuple[str, int], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Run:
-    """One evaluation: results by task, transcripts by task and id, calls of ``model.generate``."""
+    """One evaluation: results by task, our summary by task, transcripts by task and id, calls of
+    ``model.generate``, and what was printed."""
 
     results: Mapping[str, Mapping[str, Any]]
+    summary: Mapping[str, Mapping[str, Any]]
     transcripts: Transcripts
     calls: int = 0
+    printed: str = ""
 
     @property
     def answers(self) -> dict[tuple[str, int], list[str]]:
@@ -96,7 +100,11 @@ def command_line(wrapper: str, batch: int, folder: Path) -> Run:
         (samples,) = out.rglob(f"*_samples_{task}.jsonl")
         rows = [json.loads(line) for line in samples.read_text().splitlines()]
         transcripts |= by_sample(task, [row["filtered_resps"] for row in rows])
-    return Run(json.loads(found[0].read_text())["results"], transcripts)
+    results = json.loads(found[0].read_text())
+    summary = results["proactivebench"]["tasks"]
+    # The states of a bar are a line each here, and nothing has a colour.
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
+    return Run(results["results"], summary, transcripts, printed=printed)
 
 
 @pytest.fixture(scope="module", params=[("llava_hf", 1), ("qwen2_5_vl", 1), ("qwen2_5_vl", 8)])
@@ -109,7 +117,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_all_tasks_have_results_and_no_sample_failed(run: Run) -> None:
-    assert {task: run.results[task]["failed,none"] for task in TASKS} == dict.fromkeys(TASKS, 0.0)
+    failed = {task: run.summary[task]["metrics"]["failed"]["mean"] for task in TASKS}
+    assert failed == dict.fromkeys(TASKS, 0.0)
 
 
 def test_all_samples_were_played_to_their_end(run: Run) -> None:
@@ -136,12 +145,50 @@ def test_another_image_changes_the_answer_to_the_same_question(run: Run) -> None
     assert changed > 5
 
 
+def test_the_log_of_a_run_is_short(run: Run) -> None:
+    lines = [line for line in run.printed.splitlines() if "| INFO " in line]
+    assert 7 < len(lines) < 40, "\n".join(lines)
+
+
+def test_one_bar_is_drawn_for_a_task_and_it_is_ours(run: Run) -> None:
+    states = re.findall(r"^([^\n]+?): +\d+%\|", run.printed, flags=re.MULTILINE)
+    assert set(states) - {"Loading weights"} == set(TASKS)
+    begun = re.findall(r"^(\w+): 0turn ", run.printed, flags=re.MULTILINE)
+    assert sorted(begun) == sorted(TASKS)
+
+
+def test_the_log_says_what_each_task_cost(run: Run) -> None:
+    found = re.findall(r"(\w+): (\d+) generations for (\d+) answers, 0 answers from", run.printed)
+    costs = {
+        task: [
+            costs for (of, _), t in run.transcripts.items() if of == task for costs in t["costs"]
+        ]
+        for task in TASKS
+    }
+    calls = {task: sum(cost["calls"] for cost in of_task) for task, of_task in costs.items()}
+    assert {task: int(generations) for task, generations, _ in found} == calls
+    assert {task: int(answers) for task, _, answers in found} == calls
+    for task in TASKS:
+        assert run.summary[task]["costs"]["calls"] == calls[task]
+
+
 # The same model at two batch sizes, in this process: with 32-bit floats, as the wrapper's 16 bits
 # round differently for other shapes and so tip an answer in a hundred.
 
 
-def in_process(batch: int, model: Path, tasks: Sequence[str] = TASKS) -> Run:
-    wrapper = "qwen2_5_vl"
+#: The default of lmms-eval's ``--reasoning_tags``.
+TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
+
+
+def in_process(
+    batch: int,
+    model: Path,
+    tasks: Sequence[str] = TASKS,
+    wrapper: str = "qwen2_5_vl",
+    say: Callable[[str], str] | None = None,
+    tags: str = TAGS,
+) -> Run:
+    """Evaluate with a wrapper; ``say`` makes other texts of what its tokenizer decodes."""
     lm = models.get_model(wrapper)(
         str(model), device="cpu", device_map="cpu", batch_size=batch, **PIXELS[wrapper]
     )
@@ -154,15 +201,25 @@ def in_process(batch: int, model: Path, tasks: Sequence[str] = TASKS) -> Run:
         return generate(*args, **kwargs)
 
     lm.model.generate = counting
-    cli = SimpleNamespace(process_with_media=False, agentic_trace_mode="basic")
+    if say is not None:
+        decoder = lm.processor if wrapper == "qwen2_5_vl" else lm.tokenizer
+        decode = decoder.batch_decode
+        decoder.batch_decode = lambda *args, **kwargs: list(map(say, decode(*args, **kwargs)))
+    cli = SimpleNamespace(process_with_media=False, agentic_trace_mode="basic", reasoning_tags=tags)
     results = evaluator.simple_evaluate(
-        model=lm, tasks=list(tasks), batch_size=batch, cli_args=cli, bootstrap_iters=0
+        model=lm,
+        tasks=list(tasks),
+        batch_size=batch,
+        cli_args=cli,
+        bootstrap_iters=0,
+        gen_kwargs="temperature=0,do_sample=False",  # open answers are sampled otherwise
     )
     transcripts: dict[tuple[str, int], Mapping[str, Any]] = {}
     for task in tasks:
         rows = results["samples"][task]
         transcripts |= by_sample(task, [row["filtered_resps"][0] for row in rows])
-    return Run(results["results"], transcripts, len(calls))
+    summary = results["proactivebench"]["tasks"]
+    return Run(results["results"], summary, transcripts, len(calls))
 
 
 @contextmanager
@@ -209,10 +266,123 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Run]]:
 
 def test_history_and_examples_run_through_a_real_wrapper(studies: list[Run]) -> None:
     for run in studies:
-        assert {run.results[task]["failed,none"] for task in STUDIES} == {0.0}
+        assert {run.summary[task]["metrics"]["failed"]["mean"] for task in STUDIES} == {0.0}
         assert max(len(given) for given in run.answers.values()) > 2
 
 
 def test_conversations_are_the_same_in_batches(studies: list[Run]) -> None:
     one, four = studies
     assert four.answers == one.answers
+
+
+# Models that think.
+
+#: What the tiny models say to an open question, instead of the letter that they name.
+SENTENCES = {
+    "A": "It is a tree.",
+    "B": "Please move the blocks to the left.",
+    "C": "An apple, I think.",
+    "D": "I do not know.",
+}
+#: A thought that would be counted if it were graded or judged.
+THOUGHT = (
+    "A.\nIs it a tree, a boat, an apple, a fish or a house? One could move the blocks to the left, "
+    "wait, rewind the video, add details, or show another view.\n"
+)
+#: How a text looks when the model, or its chat template, makes it think before it says ``{}``.
+THINKING = {
+    "a block": (f"<think>{THOUGHT}</think>{{}}", TAGS),
+    "a block with lines around": (f"<think>\n{THOUGHT}\n</think>\n\n{{}}\n", TAGS),
+    "begun in the prompt": (f"{THOUGHT}</think>\n\n{{}}", TAGS),
+    "nothing thought": ("<think>\n\n</think>\n\n{}", TAGS),
+    "two blocks": (f"<think>{THOUGHT}</think>\n<think>B</think>{{}}", TAGS),
+    "another tag of the default": (f"<analysis>{THOUGHT}</analysis>{{}}", TAGS),
+    "tags of its own": (f"[THINK]{THOUGHT}[/THINK]{{}}", '[["[THINK]", "[/THINK]"]]'),
+}
+CLOSED = [f"{GROUP}_mcqa_rod", f"{GROUP}_mcqa_vsod", f"{GROUP}-history_quickdraw"]
+OPEN = [f"{GROUP}_oeg_rod", f"{GROUP}_oeg_quickdraw"]
+
+
+@dataclass(frozen=True)
+class Thinker:
+    """A wrapper, and the runs of its model when it does not think."""
+
+    wrapper: str
+    model: Path
+    silent: Run
+    silent_open: Run
+
+    def run(self, tasks: Sequence[str], text: str = "{}", tags: str = TAGS) -> Run:
+        def say(answer: str) -> str:
+            return text.replace("{}", SENTENCES[answer] if tasks is OPEN else answer)
+
+        batch = 4 if self.wrapper == "qwen2_5_vl" else 1
+        return in_process(batch, self.model, tasks, self.wrapper, say, tags)
+
+
+@pytest.fixture(scope="module", params=list(SAVE))
+def thinker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Thinker]:
+    wrapper = request.param
+    folder = tmp_path_factory.mktemp(f"thinking-{wrapper}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROACTIVEBENCH_CACHE", str(folder / "cache"))
+        patch.setenv("PROACTIVEBENCH_JUDGE", "lexical")
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", str(folder / "datasets"))
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        alone = Thinker(wrapper, SAVE[wrapper](folder / "model"), *[Run({}, {}, {})] * 2)
+        silent, silent_open = alone.run(CLOSED), alone.run(OPEN)
+        yield replace(alone, silent=silent, silent_open=silent_open)
+        torch.set_num_threads(threads)
+
+
+def metrics(run: Run) -> dict[str, Any]:
+    return {task: summary["metrics"] for task, summary in run.summary.items()}
+
+
+def without_thinking(run: Run) -> dict[tuple[str, int], Any]:
+    """All records without what must differ: the costs, the raw output and the tags."""
+    left_out = {"costs", "output", "reasoning_tags"}
+    found: dict[tuple[str, int], Any] = {}
+    for key, record in run.transcripts.items():
+        found[key] = {name: record[name] for name in record.keys() - left_out}
+        if "turns" in record:
+            turns = [{n: turn[n] for n in turn.keys() - left_out} for turn in record["turns"]]
+            found[key]["turns"] = turns
+    return found
+
+
+@pytest.mark.parametrize(("text", "tags"), THINKING.values(), ids=THINKING)
+def test_a_model_that_thinks_gets_the_grades_of_one_that_does_not(
+    thinker: Thinker, text: str, tags: str
+) -> None:
+    silent, thinking = thinker.silent, thinker.run(CLOSED, text, tags)
+    assert len({len(given) for given in silent.answers.values()}) > 2  # there is something to grade
+    assert metrics(thinking) == metrics(silent)
+    assert without_thinking(thinking) == without_thinking(silent)
+    for record in thinking.transcripts.values():
+        for turn in record["turns"]:
+            assert turn["output"] == text.replace("{}", turn["answer"])
+
+
+@pytest.mark.parametrize(("text", "tags"), THINKING.values(), ids=THINKING)
+def test_open_answers_of_a_model_that_thinks_get_the_verdicts_of_one_that_does_not(
+    thinker: Thinker, text: str, tags: str
+) -> None:
+    silent, thinking = thinker.silent_open, thinker.run(OPEN, text, tags)
+    assert max(each["agg"]["mean"] for each in metrics(silent).values()) > 0
+    assert metrics(thinking) == metrics(silent)
+    assert without_thinking(thinking) == without_thinking(silent)
+    for record in thinking.transcripts.values():
+        assert record["output"] == text.replace("{}", record["generated"])
+
+
+@pytest.mark.parametrize("tasks", [CLOSED, OPEN], ids=["closed", "open"])
+def test_without_tags_the_thinking_is_graded_like_any_text(
+    thinker: Thinker, tasks: Sequence[str]
+) -> None:
+    silent = thinker.silent_open if tasks is OPEN else thinker.silent
+    text, _ = THINKING["a block"]
+    assert metrics(thinker.run(tasks, text, "none")) != metrics(silent)

@@ -56,6 +56,11 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_defaults_are_those_of_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resolve(monkeypatch, "", SERVER) == JudgeSettings(JudgeKind.OPENAI, url=URL)
+    assert resolve(monkeypatch, "hf", {}) == JudgeSettings(JudgeKind.HF)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -20,8 +20,8 @@ LEXICAL = {"judge": {"kind": "lexical"}}
 
 def judged(*records: OpenEnded) -> list[dict[str, Any]]:
     """What is written of the records once they have been judged."""
-    texts = JudgeFilter().apply((record.to_json() for record in records), None)
-    return [json.loads(text) for text in texts]
+    texts = JudgeFilter().apply(([record.to_json()] for record in records), None)
+    return [json.loads(text) for (text,) in texts]
 
 
 def test_each_transcript_gains_all_that_the_judge_said() -> None:
@@ -53,16 +53,30 @@ def test_environment_chooses_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_failed_samples_are_not_judged_and_other_texts_pass_through() -> None:
     failed = record(1, error="DataError: broken", **LEXICAL).to_json()
     other = ["", "plain text", "[1]", '{"turns": []}', failed]
-    texts = [*other, record(2, generated="Rewind it", **LEXICAL).to_json()]
+    good = record(2, generated="Rewind it", **LEXICAL).to_json()
+    found = JudgeFilter().apply(([text] for text in [*other, good]), None)
+    assert found[:-1] == [[text] for text in other]
+    assert json.loads(found[-1][0])["judge"]["verdict"] == [0, 1, 0, 0]
+
+
+def test_every_repeat_is_judged() -> None:
+    texts = [
+        [record(i, generated=text, **LEXICAL).to_json() for text in ("A tree.", "Rewind it", "Hm.")]
+        for i in range(2)
+    ]
+    texts[1][0] = "no record"
     found = JudgeFilter().apply(iter(texts), None)
-    assert found[:-1] == other
-    assert json.loads(found[-1])["judge"]["verdict"] == [0, 1, 0, 0]
+    assert found[1][0] == "no record"
+    marks_of = [
+        [json.loads(text)["judge"]["verdict"] for text in each] for each in (found[0], found[1][1:])
+    ]
+    assert marks_of == [[[0, 0, 0, 1], [0, 1, 0, 0], [0] * 4], [[0, 1, 0, 0], [0] * 4]]
 
 
-def test_tags_of_the_judges_thinking_are_escaped_in_the_response() -> None:
-    # The harness may strip reasoning tags from the whole response.
-    told = record(0, judge={"kind": "openai", "raw": "<think>1</think>0"})
-    assert "<think>" not in told.to_json()
+def test_the_judge_reads_an_answer_without_its_thinking() -> None:
+    thought = {"output": "<think>Is it a tree?</think>No idea.", "generated": "No idea."}
+    (told,) = judged(record(0, **thought, **LEXICAL))
+    assert told["judge"]["verdict"] == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -84,9 +98,19 @@ def test_a_judge_that_cannot_work_costs_no_answer(
     assert kept["judge"]["unscored"].startswith(error)
 
 
-def test_sample_of_another_protocol_is_unscored_with_the_reason() -> None:
-    (kept,) = judged(record(0, protocol="builtin-0", **LEXICAL))
-    assert "builtin-0" in kept["judge"]["unscored"]
+def test_sample_of_another_protocol_alone_is_unscored_with_the_reason(log: list[str]) -> None:
+    first, other, last = judged(
+        record(0, generated="A tree.", **LEXICAL),
+        record(1, protocol="builtin-0", **LEXICAL),
+        record(2, generated="A tree.", **LEXICAL),
+    )
+    assert first["judge"]["verdict"] == last["judge"]["verdict"] == [0, 0, 0, 1]
+    assert "builtin-0" in other["judge"]["unscored"]
+    assert "builtin-1 is installed" in other["judge"]["unscored"]
+    assert other["generated"] == "reply 1"
+    said = "".join(log)
+    assert "1 of 3 answers are unscored" in said
+    assert "got no reply" not in said  # to ask again would not help
 
 
 def test_later_judges_nothing_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results" / "model"
     folder.mkdir(parents=True)
     records = [record(i, judge={"kind": "later"}) for i in range(8)]
-    write(folder, TASK, [*records, record(8, error="DataError: broken")])
+    write(folder, TASK, [*records, record(8, error="DataError: broken", judge={"kind": "later"})])
     (folder / f"{RUN}_samples_other_task.jsonl").write_text('{"filtered_resps": "A"}\n')
     whole = {
         "results": {
@@ -84,15 +84,89 @@ def test_judged_copies_are_written_beside_the_run(server: JudgeServer, results: 
     assert whole["judge"] == {"kind": "openai", "model": "Qwen/Qwen3-8B", "comparable": True}
     found = whole["results"][TASK]
     assert found["ps,none"] == found["agg,none"] == pytest.approx(700 / 9)
-    assert (found["acc,none"], found["unscored,none"]) == (0, 0)
-    assert found["failed,none"] == pytest.approx(100 / 9)
+    assert found["acc,none"] == 0
     assert found["ps_stderr,none"] == pytest.approx(100 * (14 / 81 / 8) ** 0.5)
     assert "bypass,none" not in found
-    assert whole["groups"][GROUP]["ps,none"] == found["ps,none"]
-    assert "mixed" not in whole["groups"]
+    assert whole["groups"][GROUP] == {"alias": GROUP} | {
+        name: value for name, value in found.items() if name != "alias"
+    }
     assert whole["results"]["other_task"] == {"alias": "other_task", "acc,none": 0.5}
-    assert TASK in shown
-    assert "unscored" in shown
+    assert whole["groups"]["mixed"] == {"alias": "mixed"}  # no mean of unlike tasks
+    summary = whole["proactivebench"]["tasks"][TASK]
+    assert summary["metrics"]["unscored"]["mean"] == 0
+    assert summary["metrics"]["failed"]["mean"] == pytest.approx(100 / 9)
+    assert list(whole["proactivebench"]["groups"]) == [GROUP]
+    assert "ProactiveBench, open-ended, builtin-1" in shown
+    assert "! vsod: 1 of 9 samples failed and count as 0" in shown
+    assert "mean" in shown
+
+
+def test_every_repeat_is_judged_and_counts(server: JudgeServer, results: Path) -> None:
+    later = {"judge": {"kind": "later"}}
+    rows = [
+        {
+            "doc_id": i,
+            "filtered_resps": [record(i, generated=f"reply {k}", **later).to_json() for k in ks],
+        }
+        for i, ks in enumerate([(0, 1), (8, 9), (9, 0)])
+    ]
+    path = results / "model" / f"{RUN}_samples_{TASK}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = run(results)
+    assert server.answered == {0: 1, 1: 1, 8: 1, 9: 1}
+    told = [
+        [json.loads(text)["judge"]["verdict"] for text in row["filtered_resps"]]
+        for row in judged(results)
+    ]
+    assert told == [[marks(0), marks(1)], [marks(8), marks(9)], [marks(9), marks(0)]]
+    assert [row["acc"] for row in judged(results)] == [0, 100, 50]  # bit 3: the category
+    assert [row["ps"] for row in judged(results)] == [50, 50, 50]
+    assert "means of 2 repeats" in shown
+
+
+def test_a_group_s_error_is_that_of_a_plain_mean(server: JudgeServer, results: Path) -> None:
+    folder = results / "model"
+    other = "proactivebench_oeg_coco"
+    write(folder, other, [record(i, judge={"kind": "later"}) for i in (1, 8, 9, 10)])
+    path = folder / f"{RUN}_results.json"
+    whole = json.loads(path.read_text())
+    whole["group_subtasks"] = {GROUP: [TASK, other]}
+    path.write_text(json.dumps(whole))
+    run(results)
+    found = json.loads((folder / f"{RUN}_results_judged.json").read_text())["results"]
+    for metric in ("acc", "ps", "agg"):
+        errors = [found[task][f"{metric}_stderr,none"] for task in (TASK, other)]
+        wanted = sum(error**2 for error in errors) ** 0.5 / 2
+        assert found[GROUP][f"{metric}_stderr,none"] == pytest.approx(wanted)
+
+
+def test_a_record_of_another_protocol_costs_itself_alone(
+    server: JudgeServer, results: Path
+) -> None:
+    later = {"judge": {"kind": "later"}}
+    write(results / "model", TASK, [record(1, **later), record(2, protocol="builtin-0", **later)])
+    outcome = CliRunner().invoke(app, [str(results)])
+    assert outcome.exit_code == 1
+    first, second = (json.loads(row["filtered_resps"])["judge"] for row in judged(results))
+    assert first["verdict"] == marks(1)
+    assert "builtin-0" in second["unscored"]
+    assert "! vsod: 1 of 2 samples have no verdict" in outcome.stdout
+
+
+def test_records_of_schema_1_are_judged(server: JudgeServer, results: Path) -> None:
+    """They hold no sample, and not each can be looked up. The numbers need none."""
+    told = record(3).to_dict()
+    old = {
+        k: v
+        for k, v in told.items()
+        if k not in ("kind", "suite", "sample", "variant", "reasoning_tags")
+    }
+    path = results / "model" / f"{RUN}_samples_{TASK}.jsonl"
+    path.write_text(json.dumps({"filtered_resps": json.dumps(old | {"schema": 1})}) + "\n")
+    run(results)
+    (row,) = judged(results)
+    assert row["ps"] == 100
+    assert json.loads(row["filtered_resps"])["judge"]["verdict"] == marks(3)
 
 
 def test_second_run_judges_only_what_is_missing(server: JudgeServer, results: Path) -> None:
@@ -151,20 +225,26 @@ def test_row_without_a_transcript_counts_as_failed(server: JudgeServer, results:
     path.write_text('{"doc_id": 9, "filtered_resps": ""}\n' + path.read_text())
     run(results)
     rows = judged(results)
-    assert (rows[0]["filtered_resps"], rows[0]["failed"]) == ("", 100)
+    assert (rows[0]["filtered_resps"], rows[0]["proactivebench"]["failed"]) == ("", 100)
     assert sum(row["ps"] for row in rows) == 700
 
 
-def test_broken_line_is_an_error_that_names_it(results: Path) -> None:
+@pytest.mark.parametrize("line", ['{"torn', "3", '{"filtered_resps": "'])
+def test_a_broken_line_costs_itself_alone_and_is_named(
+    server: JudgeServer, results: Path, line: str, log: list[str]
+) -> None:
     path = results / "model" / f"{RUN}_samples_{TASK}.jsonl"
-    path.write_text(path.read_text() + '{"torn')
-    with pytest.raises(DataError, match=rf"{path}, line 10"):
-        open_ended_runs(results)
+    first, rest = path.read_text().split("\n", 1)
+    path.write_text(f"{first}\n{line}\n{rest}")
+    shown = run(results)
+    assert [json.loads(row["filtered_resps"])["id"] for row in judged(results)] == list(range(9))
+    assert f"{path}, line 2 is left out: " in "".join(log)
+    assert "! vsod: 1 of 10 stored samples cannot be scored and are left out" in shown
 
 
 def test_samples_without_a_results_file_are_judged_too(server: JudgeServer, results: Path) -> None:
     (results / "model" / f"{RUN}_results.json").unlink()
-    assert TASK in run(results)
+    assert "  vsod        9  0.0 ± 0.0  77.8 ± 14.7" in run(results)
 
 
 @pytest.mark.parametrize("damage", ["{", "[1, 2]", ""])
@@ -173,6 +253,7 @@ def test_damaged_results_cost_no_verdict(server: JudgeServer, results: Path, dam
     run(results)
     whole = json.loads((results / "model" / f"{RUN}_results_judged.json").read_text())
     assert whole["results"][TASK]["ps,none"] == pytest.approx(700 / 9)
+    assert whole["proactivebench"]["tasks"][TASK]["samples"] == 9
 
 
 @pytest.mark.parametrize("line", ["{", "3", '{"filtered_resps": "{\\"valid_answers\\": 1}"}'])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from typing import Any
 
@@ -203,6 +205,44 @@ def test_a_failure_is_not_cached_in_a_run_with_a_name(lab: Lab) -> None:
     assert cached(lab, Reader(4)).answers(VSOD) == CLEAN
 
 
+#: What wrappers return as if the model had said it.
+FAILURES = [
+    "[LMMS_EVAL_REQUEST_FAILED after 3 retries] boom",
+    "[LMMS_EVAL_BUDGET_EXCEEDED]",
+    "[SAFETY_BLOCKED:block_reason=SAFETY]",
+    'Error: can only concatenate str (not "NoneType") to str',
+]
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_the_text_of_a_failure_is_no_answer(lab: Lab, failure: str) -> None:
+    first = cached(lab, Reader(4, twist=lambda a, r: failure if r.args[3] == FAULTY else a))
+    assert list(first.failed(VSOD)) == [FAULTY_ID]
+    assert cached(lab, Reader(4)).answers(VSOD) == CLEAN
+
+
+@pytest.mark.parametrize("name", [None, "mine"])
+@pytest.mark.parametrize("failure", [*FAILURES, "", " \n"])
+@pytest.mark.parametrize("with_tokens", [False, True])
+def test_a_failure_that_an_older_release_kept_is_not_served(
+    lab: Lab, failure: str, name: str | None, with_tokens: bool
+) -> None:
+    """It may lie in ``cache.db``, in a log, or in the database of a run with the same name."""
+    if name:
+        lab.monkeypatch.setenv("LMMS_CACHE_RUN_ID", name)
+    kept = (failure, {"output_tokens": 1}) if with_tokens else failure
+    with pytest.MonkeyPatch.context() as older:
+        keepable = "proactivebench_tasks.rollout.checked_model._keepable"
+        older.setattr(keepable, lambda outcome: kept)
+        cached(lab, Reader(4))
+    model = Reader(4)
+    assert cached(lab, model).answers(VSOD) == CLEAN
+    assert model.turns == sum(map(len, CLEAN.values()))
+    again = Reader(4)
+    assert cached(lab, again).answers(VSOD) == CLEAN
+    assert again.calls == []
+
+
 def counted(answer: str, request: Instance) -> Any:
     return GenerationResult(answer, TokenCounts(10, 2))
 
@@ -243,7 +283,14 @@ def test_sampled_repeats_are_asked_each_and_kept_apart(lab: Lab) -> None:
     kept = cached(lab, second, gen_kwargs="do_sample=True", repeats=3)
     assert first.turns == 3 * sum(map(len, CLEAN.values()))
     assert second.calls == []
-    assert kept.raw["samples"] == asked.raw["samples"]
+    assert repeats(kept) == repeats(asked)
+
+
+def repeats(outcome: Outcome) -> list[list[list[str]]]:
+    """The answers of all repeats of all samples."""
+    rows = outcome.raw["samples"][VSOD]
+    records = [[json.loads(text) for text in row["resps"][0]] for row in rows]
+    return [[[t["answer"] for t in record["turns"]] for record in each] for each in records]
 
 
 @pytest.mark.parametrize("name", ["max_new_tokens", "repetition_penalty", "presence_penalty"])
@@ -284,3 +331,96 @@ def test_other_rows_are_another_key(lab: Lab) -> None:
     model = Reader(4, answer=lambda seen: "no option")
     cached(lab, model)
     assert model.turns == COUNT
+
+
+# What does not change an answer.
+
+
+def asks_nothing(lab: Lab, **kwargs: Any) -> None:
+    model = Reader(4)
+    cached(lab, model, **kwargs)
+    assert model.calls == []
+
+
+def test_our_own_cache_folder_may_be_another(lab: Lab) -> None:
+    """It is part of the task's configuration, since the prepared rows lie in it."""
+    cached(lab, Reader(4))
+    lab.monkeypatch.setenv("PROACTIVEBENCH_CACHE", str(lab.folder / "another"))
+    asks_nothing(lab)
+
+
+def test_a_commit_to_the_surrounding_repository_may_be_made(lab: Lab) -> None:
+    commit = "lmms_eval.utils.get_git_commit_hash"
+    lab.monkeypatch.setattr(commit, lambda: "one")
+    cached(lab, Reader(4))
+    lab.monkeypatch.setattr(commit, lambda: "two")
+    asks_nothing(lab)
+    lab.monkeypatch.setattr(commit, lambda: None)  # where git is not installed
+    asks_nothing(lab)
+
+
+def test_rows_that_are_added_change_no_other(lab: Lab) -> None:
+    cached(lab, Reader(4))
+    lab.make(Dataset.VSOD, count=COUNT + 1)
+    model = Reader(4)
+    cached(lab, model)
+    assert {sample for call in model.calls for _, sample in call} == {
+        sample_id(COUNT, Dataset.VSOD)
+    }
+
+
+@pytest.mark.parametrize("options", [{"repeats": 3}, {"predict_only": True}, {"limit": 4}])
+def test_other_ways_to_run_the_task_share_its_answers(lab: Lab, options: dict[str, Any]) -> None:
+    cached(lab, Reader(4))
+    if "predict_only" in options:
+        options = options | {"log_samples": True}
+    asks_nothing(lab, **options)
+
+
+def test_other_repeats_share_the_answers_that_are_there(lab: Lab) -> None:
+    cached(lab, sampling(), gen_kwargs="do_sample=True")
+    model = sampling()
+    cached(lab, model, gen_kwargs="do_sample=True", repeats=3)
+    assert model.turns == 2 * sum(map(len, CLEAN.values()))
+
+
+# What is left of a cache folder.
+
+
+@pytest.mark.parametrize("lost", ["runs", "cache.db", "cache.audit.jsonl", "runs and cache.db"])
+def test_answers_are_found_in_what_is_left(lab: Lab, lost: str) -> None:
+    cached(lab, Reader(4))
+    folder = lab.folder / "responses"
+    for name in lost.split(" and "):
+        path = folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    asks_nothing(lab)
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        b"\xff\xfe\n",
+        b"[]\n7\nnull\n",
+        b'{"cache_key": "k"}\n',
+        b'{"cache_key": 1, "request_type": [], "task_name": [], "doc_id": {}, "idx": null, '
+        b'"gen_kwargs": 1, "response": 1, "created_at": ""}\n',
+        b'{"cache_key": "k", "request_type": "generate_until", "task_name": "proactivebench_mcqa_v',
+    ],
+    ids=["no text", "no objects", "too little", "wrong types", "torn"],
+)
+@pytest.mark.parametrize("at_the_end", [True, False])
+def test_a_log_with_strange_lines_costs_no_answer(
+    lab: Lab, strange: bytes, at_the_end: bool
+) -> None:
+    cached(lab, Reader(4))
+    folder = lab.folder / "responses"
+    (log,) = folder.glob("runs/*/*.audit.jsonl")
+    content = log.read_bytes()
+    shutil.rmtree(log.parent)
+    (folder / "cache.db").unlink()
+    (folder / "cache.audit.jsonl").unlink()
+    other = folder / "runs" / "other" / "rank_5.audit.jsonl"
+    other.parent.mkdir()
+    other.write_bytes(content + strange if at_the_end else strange + content)
+    asks_nothing(lab)

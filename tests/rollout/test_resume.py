@@ -11,22 +11,24 @@ import multiprocessing
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.probe import ALL, Lab, Reader
+import torch
+from fakes.probe import ROD, VSOD, Lab, Reader
 from lmms_eval.api.instance import Instance
 from lmms_eval.caching.response_cache import ResponseCache
 
 from proactivebench_tasks.protocol.samples import Dataset
 
-VSOD = ALL[Dataset.VSOD]
 WINDOW = 4
 
 #: Where a process may be killed: before a call is made, with its answers given but none stored,
@@ -171,7 +173,9 @@ def test_a_run_that_is_killed_resumes_where_it_was(lab: Lab, place: str) -> None
 
 
 @pytest.mark.slow
-def test_two_runs_on_one_cache_do_each_other_no_harm(lab: Lab) -> None:
+@pytest.mark.parametrize("job", ["", "111"], ids=["by chance", "of one Slurm job"])
+def test_two_runs_on_one_cache_do_each_other_no_harm(lab: Lab, job: str) -> None:
+    lab.monkeypatch.setenv("SLURM_JOB_ID", job)
     log = lab.folder / "asked.log"
     outs = [lab.folder / f"out{number}.json" for number in range(3)]
     both_there = multiprocessing.get_context("fork").Barrier(2)
@@ -183,6 +187,133 @@ def test_two_runs_on_one_cache_do_each_other_no_harm(lab: Lab) -> None:
     assert ended(run(lab, "shared", log, outs[2])) == 0
     assert len({out.read_bytes() for out in outs}) == 1
     assert asked(log).total() == before  # all that they asked is there
+
+
+# Whatever runs are called, and however many ranks they have.
+
+#: What names the folder of a run below that of the cache, in the order of lmms-eval.
+NAMED_BY = ("LMMS_CACHE_RUN_ID", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID")
+#: How earlier runs were named, and how the last one is.
+NAMES = {
+    "the same Slurm job": ({"SLURM_JOB_ID": "111"}, {"SLURM_JOB_ID": "111"}),
+    "another Slurm job": ({"SLURM_JOB_ID": "111"}, {"SLURM_JOB_ID": "222"}),
+    "torchrun": ({"TORCHELASTIC_RUN_ID": "none"}, {"TORCHELASTIC_RUN_ID": "none"}),
+    "chance": ({}, {}),
+}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A turn that was asked for, or stored."""
+
+    task: str
+    doc_id: int
+    idx: int
+
+
+@dataclass
+class Ranks:
+    """Runs of one laboratory into one cache folder, as so many processes as there are ranks."""
+
+    lab: Lab
+    name: str = "cache"
+    runs: int = 0
+
+    @property
+    def cache(self) -> Path:
+        return self.lab.folder / self.name
+
+    def run(
+        self, count: int, name: dict[str, str], *tasks: str, stop: int = 0
+    ) -> tuple[list[Turn], Any]:
+        """Evaluate in this many ranks; each kills itself when it has stored ``stop`` answers.
+        Returns the turns that were asked, and the records of all samples."""
+        self.runs += 1
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        children = []
+        for rank in range(count):
+            own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count)}
+            own |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} if count > 1 else {}
+            clock = Clock("stored", stop)
+            children.append(in_child(self._work(own | name, clock, self._file(rank), tasks)))
+        assert [ended(child) for child in children] == [signal.SIGKILL if stop else 0] * count
+        lines = [line for rank in range(count) for line in self._file(rank).read_text().split("\n")]
+        asked = [Turn(*json.loads(line)) for line in lines if line.startswith("[")]
+        outcomes = [json.loads(line) for line in lines if line.startswith("{")]
+        assert len(outcomes) == (0 if stop else 1)  # the first rank writes them
+        return asked, outcomes[0] if outcomes else None
+
+    def _file(self, rank: int) -> Path:
+        return self.lab.folder / f"{self.name}{self.runs}-{rank}.jsonl"
+
+    def _work(
+        self, environment: dict[str, str], clock: Clock, file: Path, tasks: tuple[str, ...]
+    ) -> Callable[[], None]:
+        store = ResponseCache._store
+        file.touch()
+
+        def note(call: int, requests: list[Instance]) -> None:
+            with file.open("a") as out:
+                out.writelines(json.dumps([r.args[4], r.args[3], r.idx]) + "\n" for r in requests)
+
+        def timed_store(cache: ResponseCache, *args: Any) -> None:
+            store(cache, *args)
+            clock.passes("stored")
+
+        def work() -> None:
+            for variable in NAMED_BY:
+                os.environ.pop(variable, None)
+            os.environ.update(environment)
+            ResponseCache._store = timed_store
+            model = Reader(2, before=note)
+            model.device = torch.device("cpu")  # where the harness gathers what ranks have
+            outcome = self.lab.evaluate(
+                model, *tasks, use_cache=str(self.cache), distributed_executor_backend="torchrun"
+            )
+            if outcome.transcripts:
+                with file.open("a") as out:
+                    out.write(json.dumps(outcome.transcripts))
+
+        return work
+
+    def stored(self) -> set[Turn]:
+        """The turns whose answers lie below the cache folder."""
+        logs = self.cache.rglob("*.audit.jsonl")
+        records = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
+        return {Turn(r["task_name"], r["doc_id"], r["idx"]) for r in records}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks_after", [1, 2])
+@pytest.mark.parametrize("ranks_before", [1, 2])
+@pytest.mark.parametrize("stop_of_another", [0, 3], ids=["ended before", "killed before"])
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_nothing_is_asked_twice_that_lies_on_disk(
+    lab: Lab,
+    names: tuple[dict[str, str], dict[str, str]],
+    stop_of_another: int,
+    ranks_before: int,
+    ranks_after: int,
+) -> None:
+    """A run of one task ends or is killed, one of another task is killed in the same folder, and
+    then both tasks are evaluated."""
+    lab.make(Dataset.ROD, Dataset.VSOD, count=8)
+    before, now = names
+    runs = Ranks(lab)
+    runs.run(ranks_before, before, ROD, stop=stop_of_another)
+    runs.run(ranks_before, before, VSOD, stop=7 if ranks_before == 1 else 4)
+    stored = runs.stored()
+    last, records = runs.run(ranks_after, now, ROD, VSOD)
+
+    assert {turn.task for turn in stored} == {ROD, VSOD}
+    assert set(last) & stored == set()
+    assert len(last) == len(set(last))
+    clean = Ranks(lab, "clean")
+    asked, expected = clean.run(1, {}, ROD, VSOD)
+    assert records == expected
+    assert stored | set(last) == set(asked)  # what was lost with a kill is asked again, no more
 
 
 # Through the command.

@@ -16,8 +16,10 @@ from proactivebench_tasks.errors import HarnessError
 from proactivebench_tasks.protocol.builtin import BUILTIN
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.rollout import icl, visuals
-from proactivebench_tasks.rollout.rollout import Answer, Rollout, start
+from proactivebench_tasks.rollout.rollout import Rollout, start
+from proactivebench_tasks.transcripts.answer import Answer
 from proactivebench_tasks.transcripts.conversation import Exchange, interleaved, messages
+from proactivebench_tasks.transcripts.thinking import Tags
 from proactivebench_tasks.transcripts.variant import Variant
 
 
@@ -33,9 +35,11 @@ def docs(dataset: Dataset, count: int = 12) -> list[dict[str, Any]]:
     ]
 
 
-def rollout(pool: Sequence[dict[str, Any]], number: int, **variant: Any) -> Rollout:
+def rollout(
+    pool: Sequence[dict[str, Any]], number: int, tags: Tags = (), **variant: Any
+) -> Rollout:
     """A fresh rollout of a document; ``pool`` is where its worked examples come from."""
-    return start(None, 0, pool[number], Variant(**variant), pool)  # type: ignore[arg-type]
+    return start(None, 0, pool[number], Variant(**variant), pool, tags)  # type: ignore[arg-type]
 
 
 def take(played: Rollout, *answers: str) -> None:
@@ -85,7 +89,7 @@ def test_history_keeps_image_prompt_and_answer_of_each_turn() -> None:
 
 
 def test_history_holds_the_answer_without_thinking() -> None:
-    played = rollout(docs(Dataset.QUICKDRAW), 3, history=True, strip_thinking=True)
+    played = rollout(docs(Dataset.QUICKDRAW), 3, (("<think>", "</think>"),), history=True)
     take(played, "<think>hm</think>Add details.")
     assert played.conversation[0].answer == "Add details."
 

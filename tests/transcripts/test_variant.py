@@ -31,13 +31,13 @@ def test_mode_is_said_by_its_name(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("hint", True), ("strip_thinking", True), ("seed", 3), ("hint", False)]
+    ("key", "value"), [("hint", True), ("history", True), ("seed", 3), ("hint", False)]
 )
 def test_known_key_is_taken(key: str, value: object) -> None:
     assert Variant.parse({key: value}) == Variant(**{key: value})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("key", ["hints", "Hint", "pre_prompt", ""])
+@pytest.mark.parametrize("key", ["hints", "Hint", "pre_prompt", "strip_thinking", ""])
 def test_unknown_key_is_named_beside_the_known_ones(key: str) -> None:
     with pytest.raises(HarnessError, match=rf"unknown key '{key}'; known: mode, hint, .*seed"):
         Variant.parse({key: True})
@@ -61,7 +61,7 @@ def test_list_as_a_mode_is_an_error_of_ours() -> None:
     [
         ("hint", 1, "bool"),
         ("hint", "true", "bool"),
-        ("strip_thinking", None, "bool"),
+        ("history", None, "bool"),
         ("seed", "1", "int"),
         ("seed", 1.0, "int"),
         ("seed", True, "int"),
