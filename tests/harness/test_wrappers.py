@@ -187,6 +187,7 @@ def in_process(
     wrapper: str = "qwen2_5_vl",
     say: Callable[[str], str] | None = None,
     tags: str = TAGS,
+    limit: int | None = None,
 ) -> Run:
     """Evaluate with a wrapper; ``say`` makes other texts of what its tokenizer decodes."""
     lm = models.get_model(wrapper)(
@@ -212,6 +213,7 @@ def in_process(
         batch_size=batch,
         cli_args=cli,
         bootstrap_iters=0,
+        limit=limit,
         gen_kwargs="temperature=0,do_sample=False",  # open answers are sampled otherwise
     )
     transcripts: dict[tuple[str, int], Mapping[str, Any]] = {}
@@ -317,7 +319,7 @@ class Thinker:
             return text.replace("{}", SENTENCES[answer] if tasks is OPEN else answer)
 
         batch = 4 if self.wrapper == "qwen2_5_vl" else 1
-        return in_process(batch, self.model, tasks, self.wrapper, say, tags)
+        return in_process(batch, self.model, tasks, self.wrapper, say, tags, limit=8)
 
 
 @pytest.fixture(scope="module", params=list(SAVE))
