@@ -217,6 +217,12 @@ def metric(results: Mapping[str, Any], task: str, name: str) -> float:
     return results["results"][task][f"{name},none"]
 
 
+def failed(results: Mapping[str, Any], task: str) -> float:
+    """The samples of a task or group that failed: ours, in no table of the harness."""
+    ours = results["proactivebench"]
+    return (ours["tasks"] | ours["groups"])[task]["metrics"]["failed"]["mean"]
+
+
 def demo(dataset: Dataset) -> list[dict[str, Any]]:
     """The rows that count: the benchmark leaves out what is hardly occluded."""
     text = (DATA / "test" / dataset.jsonl).read_text(encoding="utf-8")
@@ -240,7 +246,7 @@ def test_demo_with_the_oracle(tmp_path: Path) -> None:
     tasks = [f"proactivedemo_mcqa_{dataset.task}" for dataset in Dataset]
     for task in [*tasks, "proactivedemo"]:
         assert metric(results, task, "acc") == 100
-        assert metric(results, task, "failed") == 0
+        assert failed(results, task) == 0
     assert len(list(tmp_path.rglob("*_samples_*.jsonl"))) == 7
 
 
@@ -272,7 +278,7 @@ def test_official_tasks_by_pattern(tmp_path: Path, own_cache: Path) -> None:
     assert results is not None, text
     assert sorted(results["results"]) == LEAVES
     for task in LEAVES:
-        assert metric(results, task, "failed") == 0
+        assert failed(results, task) == 0
         # The judge without a model need not agree with the oracle.
         assert "oeg" in task or metric(results, task, "acc") == 100
     files = sorted(out.rglob("*_samples_*.jsonl"))
