@@ -28,7 +28,7 @@ MEGABYTES = 300.0
 
 def resident() -> float:
     """Resident memory of this process, MB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text("utf-8").split()[1])
     return pages * resource.getpagesize() / 1e6
 
 

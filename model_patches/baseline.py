@@ -2,8 +2,8 @@
 
 lmms-eval reads the one samples file that is named, whatever task it is evaluating, and pairs
 samples by position. So a file of one task would be compared with all tasks of a group; and if
-samples are not logged nothing happens, without a word. Needed by lmms-eval 0.7.0 to 0.7.3. This
-can go once ``load_baseline`` looks for the task's own file.
+samples are not logged nothing happens, without a word. Needed since lmms-eval 0.7.0. This can go
+once ``load_baseline`` looks for the task's own file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Makes lmms-eval's efficiency block right for our tasks.
 
 lmms-eval counts a sample's tokens once, though with ``--repeats`` it is played several times, and
-does not tell how long the model took. Our records know both. Needed by lmms-eval 0.7.0 to 0.7.3.
-This can go once the block counts every repeat, and calls and seconds.
+does not tell how long the model took. Our records know both. Needed since lmms-eval 0.7.0. This can
+go once the block counts every repeat, and calls and seconds.
 """
 
 from __future__ import annotations

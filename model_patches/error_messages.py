@@ -1,8 +1,8 @@
 """Shows our own errors where lmms-eval would hide them.
 
 What a ``!function`` in a task's YAML raises, lmms-eval turns into "Failed to import function ...",
-which is the last and often the only line that a user reads. This can go once it names the cause.
-Needed by lmms-eval 0.7.0 to 0.7.3.
+which is the last and often the only line that a user reads. Needed since lmms-eval 0.7.0. This can
+go once it names the cause.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Knows what lmms-eval is evaluating: the tasks that are ours, their settings, their values.
+"""Knows what lmms-eval is evaluating, for the other patches, and adds our summary to its results.
 
 lmms-eval hands our runner requests alone, and its results have means alone. What else is needed is
-noted while its ``evaluate`` runs: the command line and the tasks (for reasoning tags), and the
-values of the single samples (for errors and for our summary, which is added to the results). Needed
-by lmms-eval 0.7.0 to 0.7.3. This can go once the loop of multi-turn tasks is given the task.
+noted while its ``evaluate`` runs: the command line and the tasks, and the values of the single
+samples, which ``sample_values`` puts here. The other patches read it by ``current`` and ``last``.
+Needed since lmms-eval 0.7.0. This can go once the loop of multi-turn tasks is given the task, and
+results have a place for a summary of a task's own.
 """
 
 from __future__ import annotations

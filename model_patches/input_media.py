@@ -1,8 +1,9 @@
 """Keeps templates of image paths from standing as images in the samples file.
 
 lmms-eval lists as ``input_media`` whatever in a document looks like an image's path. Our documents
-hold templates; which images were shown, turn by turn, is in the transcript. Needed by lmms-eval
-0.7.1 to 0.7.3; 0.7.0 lists nothing. This can go once a task can say what its media are.
+hold templates; which images were shown, turn by turn, is in the transcript. Needed since lmms-eval
+0.7.1. A release without the function, such as 0.7.0, lists nothing, so there is nothing to keep out
+and no error. This can go once a task can say what its media are.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""Finds in lmms-eval what a patch changes or reads. Where that is gone, an error names the versions
-of lmms-eval that have it, so that no patch just does nothing."""
+"""Finds in lmms-eval what a patch changes or reads. No patch itself, but used by them.
+
+Where that is gone, an error names the releases of lmms-eval that have it, so that no patch just
+does nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ from types import ModuleType
 from typing import Any
 
 from proactivebench_tasks.errors import HarnessError
+
+#: The releases of lmms-eval that are supported, oldest and newest. CONTRIBUTING.md says what to do
+#: for a newer one.
+OLDEST, NEWEST = "0.7.0", "0.7.3"
 
 
 def find(owner: object, name: str) -> Any:
@@ -22,8 +29,8 @@ def find(owner: object, name: str) -> Any:
     except (ImportError, AttributeError) as error:
         raise HarnessError(
             f"lmms-eval {release() or 'in this checkout'} has no {_called(owner)}.{name}, which "
-            f"ProactiveBench needs ({error}); supported are lmms-eval 0.7.0 to 0.7.3: "
-            "pip install 'lmms-eval>=0.7,<=0.7.3'"
+            f"ProactiveBench needs ({error}); supported are lmms-eval {OLDEST} to {NEWEST}: "
+            f"pip install 'lmms-eval>={OLDEST},<={NEWEST}'"
         ) from error
 
 

@@ -1,8 +1,9 @@
 """Lets lmms-eval's power analysis take our groups.
 
 lmms-eval says nothing of a group that it is asked about: it knows sizes of single tasks alone. Of
-our groups each task is told. Needed by lmms-eval 0.7.1 to 0.7.3; 0.7.0 has its own loop in place of
-the function, and there single tasks have to be named. This can go once groups are looked into.
+our groups each task is told. Needed since lmms-eval 0.7.1. A release without the module, such as
+0.7.0, takes single tasks alone; no run is wrong for that, so it is no error. This can go once
+groups are looked into.
 """
 
 from __future__ import annotations

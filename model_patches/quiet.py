@@ -4,8 +4,8 @@ Wrappers draw a bar and log a line in every call, or lines in place of a bar whe
 terminal, and the response cache logs a line, so that a run of a hundred samples writes five
 hundred. While our tasks are played, bars are drawn for our own modules alone, and what these parts
 of lmms-eval tell at level INFO is told at DEBUG. Warnings and errors stay as they are, and so does
-what a wrapper itself tells, such as that it tries again. Needed by lmms-eval 0.7.0 to 0.7.3. This
-can go once bars are drawn by the evaluator alone.
+what a wrapper itself tells, such as that it tries again. Needed since lmms-eval 0.7.0. This can go
+once bars are drawn by the evaluator alone.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def only_ours(parts: tuple[str, ...]) -> Iterator[None]:
     inside = tuple(f"{part}." for part in parts)
     with ExitStack() as stack:
         stack.enter_context(_no_other_bars())
+        stack.enter_context(_no_totals_on_bars())
         for name, module in list(sys.modules.items()):
             if f"{name}.".startswith(inside) and hasattr(module, "eval_logger"):
                 stack.enter_context(_lowered(module))
@@ -69,3 +70,23 @@ def _no_other_bars() -> Iterator[None]:
         yield
     finally:
         tqdm.tqdm.__init__ = original
+
+
+@contextmanager
+def _no_totals_on_bars() -> Iterator[None]:
+    """Wrappers of servers add up all tokens of a run anew after each answer, to show them on a bar:
+    at ten thousand answers that takes longer than an answer. There is no bar to show them on."""
+    name = "get_running_totals"
+    modules = [
+        module
+        for path, module in list(sys.modules.items())
+        if path.startswith("lmms_eval.models.chat.") and hasattr(module, name)
+    ]
+    originals = [getattr(module, name) for module in modules]
+    for module in modules:
+        setattr(module, name, lambda: {"total_tokens": 0})
+    try:
+        yield
+    finally:
+        for module, original in zip(modules, originals, strict=True):
+            setattr(module, name, original)

@@ -2,8 +2,8 @@
 
 lmms-eval takes what stands between ``reasoning_tags`` out of a response before it scores it. For an
 episode that is too late, since each answer decides the next turn; and what it would cut into is a
-record, which holds the answers of all turns. Needed by lmms-eval 0.7.0 to 0.7.3. This can go once
-the tags are given to the loop of multi-turn tasks, and that loop's results are left as they are.
+record, which holds the answers of all turns. Needed since lmms-eval 0.7.0. This can go once the
+tags are given to the loop of multi-turn tasks, and that loop's results are left as they are.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ played, ``apply`` changes four things about it:
 - Where the files cannot be merged in the end, on a full disk for instance, the results of the run
   are not lost with them.
 
-Needed by lmms-eval 0.7.1 to 0.7.3, and by 0.7.0 for the first three. This can go once lmms-eval
-reads the files of runs that did not end well, refuses failures, has nothing in its keys that does
-not change an answer, and survives a merge that fails.
+Needed since lmms-eval 0.7.0, its last point since 0.7.1. This can go once lmms-eval reads the files
+of runs that did not end well, refuses failures, has nothing in its keys that does not change an
+answer, and survives a merge that fails.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any
 from loguru import logger
 
 from proactivebench_tasks.model_patches import place
-from proactivebench_tasks.rollout.checked_model import is_failure
+from proactivebench_tasks.rollout.checked_model import is_worth_keeping
 
 #: The columns of the database. A line of a log has them, too.
 _COLUMNS = {
@@ -104,7 +104,7 @@ def _root(cache: Any) -> Path | None:
 def _is_answer(response: Any) -> bool:
     """Whether a stored response is an answer: a text, or a pair of a text and its token counts."""
     text = response[0] if isinstance(response, list) and response else response
-    return isinstance(text, str) and bool(text.strip()) and not is_failure(text)
+    return isinstance(text, str) and is_worth_keeping(text)
 
 
 def _version_in_our_keys(version: str) -> str:

@@ -2,7 +2,7 @@
 
 lmms-eval names a run's files by the second in which it started, and models without a name share a
 folder. So two runs that start together overwrite each other's results, and append their samples to
-one file. Needed by lmms-eval 0.7.0 to 0.7.3. This can go once its file names tell runs apart.
+one file. Needed since lmms-eval 0.7.0. This can go once its file names tell runs apart.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 lmms-eval gives every group the pooled error of a mean over samples, though a plain mean over tasks
 (``weight_by_size: false``) has another; it clusters only metrics of a form of its own; and it shows
-fields that are no metrics as empty ones. All of this for our tasks and groups alone. Needed by
-lmms-eval 0.7.0 to 0.7.3. The first can go once ``consolidate_group_results`` heeds
-``weight_by_size`` for errors, the others once a task can say which of its samples belong together
-and which of its fields are metrics.
+fields that are no metrics as empty ones. All of this for our tasks and groups alone. Needed since
+lmms-eval 0.7.0. The first can go once ``consolidate_group_results`` heeds ``weight_by_size`` for
+errors, the others once a task can say which of its samples belong together and which of its fields
+are metrics.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from typing import Any
 from proactivebench_tasks.model_patches import place
 from proactivebench_tasks.model_patches.evaluation import current
 from proactivebench_tasks.results.scoring import DETAILS
-from proactivebench_tasks.results.statistics import clustered_standard_error, error_of_mean
-from proactivebench_tasks.results.summary import TaskValues
-
-_ERRORS = ("stderr", "stderr_clt", "stderr_clustered")
+from proactivebench_tasks.results.statistics import Errors
+from proactivebench_tasks.results.summary import TaskValues, harness_errors
 
 
 def apply() -> None:
@@ -42,9 +40,10 @@ def apply() -> None:
     def consolidate_group_results(*args: Any, **kwargs: Any) -> Any:
         consolidated = groups(*args, **kwargs)
         results, _, _, members = consolidated
+        values = current().values
         for group, names in members.items():
-            if names and set(names) <= current().tasks.keys():
-                _amend_group(results[group], [results[name] for name in names])
+            if names and set(names) <= values.keys():
+                _amend_group(results[group], [values[name] for name in names])
         return consolidated
 
     consolidate_results.keeps_values = True  # type: ignore[attr-defined]
@@ -53,7 +52,7 @@ def apply() -> None:
 
 
 def _amend(output: Any, results: dict[str, Any]) -> None:
-    """Keep a task's values; give its metrics clustered errors; drop what is no metric."""
+    """Keep a task's values; give its metrics their errors; drop what is no metric."""
     listed = set(output.task.aggregation())
     found: dict[str, dict[str, Any]] = {}  # by filter, of which our tasks have one
     for (name, filter_name), values in output.sample_metrics.items():
@@ -70,25 +69,13 @@ def _amend(output: Any, results: dict[str, Any]) -> None:
                 for key in (name, f"{name}_stderr"):
                     results.pop(f"{key},{filter_name}", None)
                 continue
-            error = clustered_standard_error(columns[name], values.clusters)
-            if error is not None and len(set(values.clusters)) < len(values.clusters):
-                results[f"{name}_stderr_clustered,{filter_name}"] = error
+            results |= harness_errors(name, values.errors(name), filter_name)
 
 
-def _amend_group(group: dict[str, Any], tasks: list[dict[str, Any]]) -> None:
+def _amend_group(group: dict[str, Any], tasks: list[TaskValues]) -> None:
     """Give a group's metrics the errors of a plain mean over its tasks."""
     for key in [key for key in group if "," in key and "_stderr" not in key]:
         metric, _, filter_name = key.partition(",")
-        plain = [_number(task.get(f"{metric}_stderr,{filter_name}")) for task in tasks]
-        for error in _ERRORS:
-            own = [_number(task.get(f"{metric}_{error},{filter_name}")) for task in tasks]
-            # A task without clusters has its plain error.
-            errors = [b if a is None else a for a, b in zip(own, plain, strict=True)]
-            if all(a is None for a in own):
-                errors = [None]
-            mean = error_of_mean(errors)
-            group[f"{metric}_{error},{filter_name}"] = "N/A" if mean is None else mean
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+        if all(metric in task.listed for task in tasks):
+            errors = Errors.of_mean([task.errors(metric) for task in tasks])
+            group |= harness_errors(metric, errors, filter_name)

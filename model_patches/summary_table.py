@@ -1,7 +1,7 @@
 """Prints our summary after lmms-eval's tables, as the last thing on the terminal.
 
 lmms-eval's tables list every metric of every task in alphabetical order, and set the one score of a
-paired comparison beside each of them. Needed by lmms-eval 0.7.0 to 0.7.3, which have no place for a
+paired comparison beside each of them. Needed since lmms-eval 0.7.0, which has no place for a
 summary of a task's own. This can go once there is one.
 """
 

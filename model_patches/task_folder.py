@@ -1,7 +1,7 @@
 """Makes lmms-eval find our task folder without ``--include_path``.
 
-lmms-eval has an entry point for models but none for tasks. This can go once it has one. Needed by
-lmms-eval 0.7.0 to 0.7.3.
+lmms-eval has an entry point for models but none for tasks. Needed since lmms-eval 0.7.0. This can
+go once it has one.
 """
 
 from __future__ import annotations

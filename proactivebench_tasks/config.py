@@ -128,7 +128,10 @@ class Config(BaseSettings):
         shown="`data` in the cache folder, then the hub",
     )
     offline: bool = _variable(
-        False, "never fetch the published package (`HF_HUB_OFFLINE` says so, too)", "1 or 0"
+        False,
+        "never fetch the published package; the hub may still be read, which `HF_HUB_OFFLINE` "
+        "forbids, too",
+        "1 or 0",
     )
     frames_gb: float = _variable(
         5.0,
@@ -208,6 +211,11 @@ class Config(BaseSettings):
         "a whole number from 1 on",
         shown="openai: the server's; hf: 32768",
         ge=1,
+    )
+    judge_official_parsing: bool = _variable(
+        False,
+        "score any text of a judge, such as one that was cut off, as the published script does",
+        "1 or 0",
     )
     judge_batch_size: int = _variable(8, "hf: questions at once", "a whole number from 1 on", ge=1)
     judge_device: str = _variable(

@@ -51,7 +51,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReplayOutcome:
     """The outcome for one file. ``differences`` holds the first one of each differing row. What is
     no recorded verdict counts as an episode."""
 
@@ -65,7 +65,7 @@ class Outcome:
         return f"{', '.join(rows)}, {len(self.differences)} differ"
 
 
-def replay(path: Path, wording: bool = True) -> Outcome:
+def replay(path: Path, wording: bool = True) -> ReplayOutcome:
     """Replay a .jsonl or .jsonl.gz file. ``wording=False`` leaves the hashes of texts out.
 
     A row that cannot be compared is one difference, whatever is wrong with it, and the others are
@@ -92,7 +92,7 @@ def replay(path: Path, wording: bool = True) -> Outcome:
         raise DataError(f"{path}: cannot be read: {error}") from error
     differences += [Difference(None, each.line, None, None, None, each.reason) for each in broken]
     differences.sort(key=lambda each: each.line)
-    return Outcome(episodes + len(broken), verdicts, tuple(differences))
+    return ReplayOutcome(episodes + len(broken), verdicts, tuple(differences))
 
 
 def _episode(line: int, record: object, protocol: Protocol, wording: bool) -> Iterator[Difference]:

@@ -1,17 +1,20 @@
-"""Files: jsonl with line numbers, writes that are whole or not at all, hashes and sizes as text."""
+"""Files: jsonl with line numbers, whole writes, locks, hashes and sizes as text."""
 
 from __future__ import annotations
 
+import errno
+import functools
 import gzip
 import hashlib
 import json
-import os
-import threading
+import secrets
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from loguru import logger
 
 from proactivebench_tasks import file_kinds
 from proactivebench_tasks.errors import DataError, LineError
@@ -103,13 +106,55 @@ def written_whole(path: Path) -> Iterator[Path]:
     deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    # By chance and not by the process's number, which is the same on many a machine of a cluster.
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         yield draft
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+#: Numbers of the OSError of a file system that has no locks, such as NFS without its lock service.
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+@contextmanager
+def locked(path: Path, waiting: str = "") -> Iterator[None]:
+    """Keeps other processes out of the ``with`` block, by a lock on the file ``path``.
+
+    This only saves work. Disks that machines share (Lustre, GPFS, NFS) may let two processes in
+    without a word, and where there are no locks at all everybody is let in, with a warning. So what
+    the block writes has to be right whoever else writes it. ``waiting`` is logged if another
+    process is in the block. Raises ``OSError`` if ``path`` cannot be written.
+    """
+    from filelock import FileLock, Timeout  # here, because most of what reads files locks none
+
+    lock = FileLock(path)
+    try:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            if waiting:
+                logger.info(waiting)
+            lock.acquire()
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno not in NO_LOCKS:
+            raise
+        _warn_of_no_locks(path.parent, str(error))
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@functools.cache
+def _warn_of_no_locks(folder: Path, reason: str) -> None:
+    logger.warning(
+        f"{folder} is on a disk without locks ({reason}). Nothing is damaged by it, but processes "
+        "that start at the same time may fetch the same files"
+    )
 
 
 def digest(*texts: str) -> str:

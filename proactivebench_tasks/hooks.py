@@ -1,12 +1,11 @@
 """The functions that the task YAMLs name. They adapt documents to the engine and decide nothing.
 
-Importing this module routes our tasks to the runner, so that it is there whether they were found
-through the entry point or through ``--include_path``.
+Importing this module applies the patches of lmms-eval that playing and scoring need, so that they
+are there whether our tasks were found through the entry point or through ``--include_path``.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,14 +25,13 @@ from proactivebench_tasks.model_patches import (
     result_files,
     sample_values,
 )
+from proactivebench_tasks.protocol import published
 from proactivebench_tasks.results import scoring
 from proactivebench_tasks.results.scoring import OnFault, texts_of
 from proactivebench_tasks.rollout import documents
 from proactivebench_tasks.rollout.documents import Document
 from proactivebench_tasks.rollout.visuals import image_of
 from proactivebench_tasks.transcripts.variant import Variant
-
-OPEN_ENDED_SAMPLES = 100  # of each dataset, in the published open-ended runs
 
 
 def doc_to_text(doc: Document, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
@@ -51,13 +49,8 @@ def doc_to_visual(
 
 
 def official_subset(rows: datasets.Dataset) -> datasets.Dataset:
-    """The 100 rows of the published open-ended runs; all of them where there are fewer.
-
-    Source: ``tests/oeg.py`` of the published package, which shuffles the filtered rows.
-    """
-    order = list(range(len(rows)))
-    random.Random(0).shuffle(order)
-    return rows.select(order[:OPEN_ENDED_SAMPLES])
+    """The 100 rows of the published open-ended runs; all of them where there are fewer."""
+    return rows.select(published.open_ended_subset(len(rows)))
 
 
 class AllRepeats(Filter):

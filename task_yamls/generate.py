@@ -12,8 +12,8 @@ tasks' ``lmms_eval_specific_kwargs``, explained in ``proactivebench_tasks/transc
 A study with ``open_ended`` is built on the open-ended tasks instead, and its demo twins are judged
 without a model. The sentence stands at the head of the study's base file.
 
-Add a dataset: one line of ``Dataset``. It is in ``ALL`` then, and so in both kinds of tasks and in
-every study of ``ALL``.
+``ALL`` are the published datasets, over which all means are. A dataset of your own has its tasks by
+a study of its own: ``Study("mine", (Dataset.MINE,), {"mode": "normal"}, "A dataset of ours.")``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from posixpath import dirname, relpath
 from typing import Literal
 
-from proactivebench_tasks.protocol import task_names
+from proactivebench_tasks.protocol import published, task_names
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.results.metrics import MULTIPLE_CHOICE, OPEN_ENDED, Metric
 
@@ -33,7 +33,7 @@ FOLDER = Path(__file__).parent
 HEADER = "# Written by task_yamls/generate.py; an edit made here is lost.\n"
 ROWS = "proactivebench_tasks.data.prepared"
 
-ALL = tuple(Dataset)
+ALL = published.DATASETS
 Kwargs = Mapping[str, bool | int | str]
 Kind = Literal["mcqa", "oeg"]  # multiple choice, open-ended
 

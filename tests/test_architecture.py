@@ -18,6 +18,7 @@ import yaml
 
 from proactivebench_tasks import model_patches, task_yamls
 from proactivebench_tasks.data import prepared
+from proactivebench_tasks.model_patches import place
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset
 
@@ -237,25 +238,43 @@ def test_an_opening_without_encoding_would_be_seen(source: str, lines: list[int]
 
 # Patches
 
-PATCHES = [
-    name for name in MODULES if name.startswith("model_patches.") and name != "model_patches.place"
-]
+NO_PATCHES = {"model_patches.place", "model_patches.wrappers"}  # which find and enter them
+PATCHES = [name for name in MODULES if name.startswith("model_patches.") and name not in NO_PATCHES]
 
 
 @pytest.mark.parametrize("module", PATCHES)
-def test_a_patch_says_which_versions_need_it_and_when_it_can_go(module: str) -> None:
+def test_a_patch_says_since_when_it_is_needed_and_when_it_can_go(module: str) -> None:
     said = ast.get_docstring(ast.parse(MODULES[module].read_text(encoding="utf-8"))) or ""
     text = " ".join(said.split())
-    assert re.search(r"Needed by lmms-eval 0\.7\.\d to 0\.7\.3", text)
+    assert re.search(r"Needed since lmms-eval \d+\.\d+\.\d+\b", text)
     assert re.search(r"can go once", text)
 
 
 @pytest.mark.parametrize("module", PATCHES)
 def test_a_patch_finds_what_it_changes_or_says_that_it_is_gone(module: str) -> None:
     """A plain ``getattr`` of the harness would make a patch that just does nothing."""
-    if module in ("model_patches.quiet", "model_patches.input_media"):
-        return  # one looks for loggers wherever they are, the other is for what 0.7.0 has not
+    if module.rpartition(".")[2] in ("quiet", "input_media", "finish_reason"):
+        return  # they patch loggers wherever they are, what 0.7.0 has not, and the openai client
     assert "place.find(" in MODULES[module].read_text(encoding="utf-8")
+
+
+def test_the_page_says_where_each_patch_is_applied() -> None:
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    table = page.partition("| patch |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.+?) \|", table, re.MULTILINE)
+    assert sorted(f"model_patches.{patch}" for patch, _ in rows) == sorted(PATCHES)
+    for patch, appliers in rows:
+        for by in re.findall(r"`(\w+)`", appliers.partition(", by ")[0]):
+            file = MODULES.get(by) or MODULES[f"model_patches.{by}"]
+            assert f"model_patches.{patch}" in imports(file), f"{by} does not apply {patch}"
+
+
+def test_the_releases_of_the_harness_are_the_same_everywhere() -> None:
+    ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    tried = re.findall(r'lmms-eval: \[?"([\d.]+)"', ci)
+    assert (min(tried), max(tried)) == (place.OLDEST, place.NEWEST)
+    limits = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    assert f"lmms-eval {place.OLDEST} to {place.NEWEST}," in limits
 
 
 # Tasks

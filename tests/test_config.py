@@ -33,6 +33,7 @@ BAD = {
     "JUDGE_CONCURRENCY": ["0", "-1", "1.5", "many"],
     "JUDGE_TIMEOUT": ["0", "-1", "nan", "inf", "soon"],
     "JUDGE_RETRIES": ["-1", "1.5", "often"],
+    "JUDGE_OFFICIAL_PARSING": ["maybe", "2"],
     "JUDGE_MAX_TOKENS": ["0", "-1", "1.5", "many"],
     "JUDGE_BATCH_SIZE": ["0", "-1", "1.5", "many"],
 }
@@ -60,6 +61,7 @@ GOOD: list[tuple[str, str, Any]] = [
     ("JUDGE_CONCURRENCY", "1", 1),
     ("JUDGE_TIMEOUT", "0.5", 0.5),
     ("JUDGE_RETRIES", "0", 0),
+    ("JUDGE_OFFICIAL_PARSING", "1", True),
     ("JUDGE_MAX_TOKENS", "1", 1),
     ("JUDGE_BATCH_SIZE", "1", 1),
     ("JUDGE_DEVICE", "cuda:1", "cuda:1"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import errno
 import gzip
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -13,9 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.files import digest, format_size, read_jsonl, written_whole
+from proactivebench_tasks.files import digest, format_size, locked, read_jsonl, written_whole
 
 Write = Callable[[bytes], Path]
 
@@ -224,6 +228,20 @@ def test_threads_that_write_the_same_file_do_not_disturb_each_other(tmp_path: Pa
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_drafts_of_processes_that_have_the_same_number_are_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on two machines, or in two containers, that share a disk."""
+    path = tmp_path / "file"
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with written_whole(path) as one:
+        with written_whole(path) as other:
+            one.write_text("one")
+            other.write_text("other")
+        assert path.read_text() == "other"
+    assert path.read_text() == "one"
+
+
 def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
     path = tmp_path / "file"
     contents = {letter * 100_000 for letter in "abc"}
@@ -295,3 +313,96 @@ def test_digest_is_that_of_the_texts_and_of_where_they_end() -> None:
 )
 def test_size_is_shown_in_powers_of_ten(count: float, text: str) -> None:
     assert format_size(count) == text
+
+
+# locked
+
+
+def test_lock_keeps_another_process_out_and_says_so(tmp_path: Path, log: list[str]) -> None:
+    path = tmp_path / "file.lock"
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom proactivebench_tasks.files import locked\n"
+        "with locked(Path(sys.argv[1])):\n    print('in', flush=True)\n    sys.stdin.readline()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdin and child.stdout and child.stdout.readline() == "in\n"
+
+    def end_it(message: object) -> None:  # what is logged while it is waited for
+        assert child.stdin
+        child.stdin.write("\n")
+        child.stdin.flush()
+
+    sink = logger.add(end_it, level="INFO")
+    with locked(path, "somebody is in there"):
+        assert child.wait(30) == 0
+    logger.remove(sink)
+    assert log == ["INFO somebody is in there\n"]
+
+
+def test_lock_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("")
+    with pytest.raises(OSError), locked(tmp_path / "folder" / "file.lock"):
+        pass
+
+
+def test_what_is_raised_while_locked_is_passed_on_and_frees_the_lock(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(OSError, match="disk"), locked(tmp_path / "file.lock"):
+            raise OSError(errno.ENOLCK, "disk")
+
+
+# Encodings
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = ("proactivebench_tasks", "model_patches", "task_yamls", "benchmarks", "examples", "docs")
+OPENING = {"open", "read_text", "write_text", "fdopen", "TextIOWrapper"}
+#: Calls of this name that open no text.
+OTHER = {"Image.open", "os.open", "self.open", "self._hub.open"}
+
+
+def opened_without_encoding(source: str) -> list[str]:
+    """Calls that open a text and leave its encoding to the machine."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) in OTHER:
+            continue
+        given = [ast.unparse(each) for each in (*node.args, *(k.value for k in node.keywords))]
+        is_said = "'utf-8'" in given or "encoding" in {keyword.arg for keyword in node.keywords}
+        is_binary = any(re.fullmatch(r"'[rwax+]*b[rwax+]*'", each) for each in given)
+        if ast.unparse(node.func).rpartition(".")[2] in OPENING and not is_said | is_binary:
+            found.append(ast.unparse(node))
+    return found
+
+
+@pytest.mark.parametrize("folder", SHIPPED)
+def test_every_text_is_opened_with_its_encoding(folder: str) -> None:
+    files = list((ROOT / folder).rglob("*.py"))
+    assert files
+    odd = {str(file): opened_without_encoding(file.read_text(encoding="utf-8")) for file in files}
+    assert {name: calls for name, calls in odd.items() if calls} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("open(path)", True),
+        ("open(path, 'w')", True),
+        ("path.open()", True),
+        ("path.read_text()", True),
+        ("path.write_text('text')", True),
+        ("draft.write_text(text, errors='replace')", True),
+        ("io.TextIOWrapper(raw)", True),
+        ("open(path, 'rb')", False),
+        ("path.open('a+b')", False),
+        ("path.open('w', encoding='utf-8')", False),
+        ("path.read_text('utf-8')", False),
+        ("Image.open(path)", False),
+    ],
+)
+def test_a_text_that_is_opened_without_encoding_is_found(source: str, found: bool) -> None:
+    assert bool(opened_without_encoding(source)) is found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from proactivebench_tasks.protocol import published
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.task_yamls.generate import (
     ALL,
@@ -42,6 +43,12 @@ def test_files_are_what_the_script_writes() -> None:
         "changes in task_yamls/generate.py and run `python task_yamls/generate.py`; a file that is "
         "still left over is to be deleted"
     )
+
+
+def test_means_are_over_the_published_datasets() -> None:
+    """A dataset of one's own, which is a line of ``Dataset``, does not change the headline."""
+    assert ALL == published.DATASETS
+    assert len(ALL) == 7
 
 
 def test_study_has_tasks_and_a_group_and_their_demo_twins(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -50,6 +51,45 @@ def test_it_holds_every_file_of_the_package(wheel: Path) -> None:
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert held == wanted
     assert any(name.startswith(f"{NAME}/demo/data/test/") for name in held)
+
+
+PLAY = (
+    *("lmms_eval", "--model", "proactivebench_baseline", "--model_args", "policy=oracle"),
+    *("--tasks", "proactivedemo", "--limit", "1", "--output_path", "."),
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (PLAY, "these numbers compare to no others"),
+        ((NAME, "chance", "--demo"), "mean "),
+    ],
+    ids=["play", "chance"],
+)
+def test_it_works_inside_a_checkout(
+    wheel: Path, tmp_path: Path, command: tuple[str, ...], expected: str
+) -> None:
+    """``python -m`` puts the current folder first on the path, and so the checkout's package."""
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    checkout = tmp_path / "checkout"
+    shutil.copytree(wheel.parent / "source", checkout)
+    # -S: this environment, which the tests run in, may have an editable install.
+    run = subprocess.run(
+        [sys.executable, "-S", "-m", *command],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(site), sysconfig.get_path("purelib")]),
+            "HF_HUB_OFFLINE": "1",
+        },
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+    )
+    assert expected in run.stdout, run.stderr[-2000:]
+    assert run.returncode == 0
 
 
 def test_the_demo_plays_from_it(wheel: Path, tmp_path: Path) -> None:

@@ -19,24 +19,35 @@ from proactivebench_tasks.rollout.visuals import Visuals
 
 
 class Baseline(lmms):
-    """``policy`` is one of ``POLICIES``; ``seed`` makes policy ``random`` repeatable."""
+    """``policy`` is one of ``POLICIES``; ``seed`` makes policy ``random`` repeatable.
+
+    ``look``: every image that a model would be shown is opened, so that a run proves them all.
+    """
 
     is_simple = True
     interleave_visuals = True  # what it answers depends on no image, so it takes any number of them
 
     def __init__(
-        self, policy: str = "random", seed: int = 0, batch_size: int | str = 1, **others: Any
+        self,
+        policy: str = "random",
+        seed: int = 0,
+        batch_size: int | str = 1,
+        look: bool = True,
+        **others: Any,
     ) -> None:
         super().__init__()
         if unknown := set(others) - {"device", "max_batch_size"}:  # these lmms-eval always gives
             raise HarnessError(
-                f"unknown model argument {', '.join(sorted(unknown))}; known: policy, seed"
+                f"unknown model argument {', '.join(sorted(unknown))}; known: policy, seed, look"
             )
         if policy not in POLICIES:
             raise HarnessError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}")
+        if look not in (True, False):
+            raise HarnessError(f"look is {look!r}; expected true or false")
         self.policy = POLICIES[policy]
         self.open_ended = OPEN_ENDED[policy]
         self.seed = _whole("seed", seed)
+        self.needs_images = bool(look)  # see Generator
         #: With ``auto``, or ``auto:2``, it is up to the model. Nothing is faster for this one.
         is_auto = str(batch_size).partition(":")[0] == "auto"
         self.batch_size = 1 if is_auto else _whole("batch_size", batch_size, least=1)

@@ -11,6 +11,7 @@ from proactivebench_tasks.data.prepared import prepared
 from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.environments import chance as levels
 from proactivebench_tasks.environments.environment import Mode
+from proactivebench_tasks.protocol import published
 from proactivebench_tasks.protocol.samples import Dataset
 
 
@@ -36,5 +37,5 @@ def chance(
     for each in Dataset:
         row = "".join(f"{found[m][each].acc:>16.2f}{found[m][each].ps:>7.3f}" for m in Mode)
         typer.echo(f"{each.task:<12}{row}")
-    means = [levels.mean(found[mode].values()) for mode in Mode]
+    means = [levels.mean(found[mode][each] for each in published.DATASETS) for mode in Mode]
     typer.echo(f"{'mean':<12}" + "".join(f"{m.acc:>16.2f}{m.ps:>7.3f}" for m in means))

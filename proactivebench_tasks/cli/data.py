@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,15 +26,15 @@ Datasets = Annotated[
     str,
     typer.Option(help=f"Some of {','.join(each.task for each in Dataset)}; default: all."),
 ]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help=f"The data folder. Default: ${config.DATA_DIR}, else the cache folder."),
-]
+
+
+def _data_folder(otherwise: str) -> Any:
+    return typer.Option(help=f"The data folder. Default: ${config.DATA_DIR}, else {otherwise}.")
 
 
 def download(
     datasets: Datasets = "all",
-    data_dir: DataDir = None,
+    data_dir: Annotated[Path | None, _data_folder("the cache folder")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be fetched, and how large.")
     ] = False,
@@ -68,7 +68,9 @@ def download(
 
 def verify(
     datasets: Datasets = "all",
-    data_dir: DataDir = None,
+    data_dir: Annotated[
+        Path | None, _data_folder("what is on this disk, and with --quick the hub, too")
+    ] = None,
     quick: Annotated[
         bool, typer.Option(help="Only see whether the images are there; do not read them.")
     ] = False,
@@ -107,7 +109,7 @@ def verify(
 
 
 def train_data(
-    data_dir: DataDir = None,
+    data_dir: Annotated[Path | None, _data_folder("the Hugging Face cache or the hub")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the split to this parquet file, too.")
     ] = None,

@@ -121,8 +121,8 @@ def _samples(file: Path, dataset: Dataset, official: Protocol | None) -> str:
     else:
         evaluated = {each.sample.id for each in found if rows.is_evaluated(official, each)}
         counted = f"{len(evaluated):,}"
-        if official.sample_ids is not None:
-            counted += f" of {len(official.sample_ids[dataset]):,}"
+        if (listed := official.listed(dataset)) is not None:
+            counted += f" of {len(listed):,}"
         counted += " samples"
     if faults:
         rows_at_fault = f"{len(faults):,} row" + ("s" if len(faults) > 1 else "")
@@ -140,4 +140,4 @@ def _variables() -> Iterator[str]:
     """Every variable, its value where it is set, else its default in brackets."""
     values = config.values()
     for name, field in config.variables().items():
-        yield f"{name:<34}{values.get(name, f'({config.default_of(field)})')}"
+        yield f"{name:<38}{values.get(name, f'({config.default_of(field)})')}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import typer
 
 from proactivebench_tasks.protocol import published
-from proactivebench_tasks.protocol.samples import Dataset
 
 app = typer.Typer()
 
@@ -21,8 +20,8 @@ def protocol(context: typer.Context) -> None:
     official = published.load()
     typer.echo(f"version  {official.version}\norigin   {official.origin}\nsample ids")
     assert official.sample_ids is not None
-    for dataset in Dataset:
-        typer.echo(f"  {dataset.value:<28}{len(official.sample_ids[dataset]):>6}")
+    for dataset, ids in official.sample_ids.items():
+        typer.echo(f"  {dataset.value:<28}{len(ids):>6}")
     typer.echo(f"  {'all':<28}{sum(map(len, official.sample_ids.values())):>6}")
 
 

@@ -64,8 +64,9 @@ _WHAT = {
     CachePart.WORDING: "the published package",
     CachePart.REPLIES: "what judges replied; asking again may cost money",
 }
+#: By the names that the modules give them. The test clears what these modules have really made.
 _PATTERNS: dict[CachePart, tuple[str, ...]] = {
-    CachePart.INDEXES: ("directories/*.sqlite", "directories/*.sqlite.lock"),
+    CachePart.INDEXES: ("directories/*.sqlite", "directories/*.sqlite.lock", "hub.json"),
     CachePart.IMAGES: ("frames/??/*", "frames/*.lock"),
     CachePart.ROWS: ("rows/*.jsonl",),
     CachePart.DOWNLOADS: (

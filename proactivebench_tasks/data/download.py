@@ -4,19 +4,23 @@ An archive is fetched in pieces, several at a time, which are written in their o
 ``*.part``. So an interrupted download leaves the archive's beginning, and the next one goes on
 behind it. huggingface_hub's own download starts a file anew after it was interrupted, which with
 archives of tens of gigabytes may never end.
+
+Two processes may fetch the same archive, where a shared disk has no locks. They write the same
+bytes to the same places of one part, so they waste work but damage nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from filelock import FileLock, Timeout
 from loguru import logger
 from tqdm import tqdm
 
@@ -26,7 +30,7 @@ from proactivebench_tasks.data.hub import Hub, HubFile
 from proactivebench_tasks.data.hub_store import HubStore
 from proactivebench_tasks.data.zip_index import normal
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.files import format_size, written_whole
+from proactivebench_tasks.files import format_size, locked, written_whole
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset
 
@@ -66,21 +70,14 @@ def download(
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".download.lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            logger.info(f"another download into {folder} is running; waiting for it")
-            lock.acquire()
-        try:
+        waiting = f"another download into {folder} is running; waiting for it"
+        with locked(folder / ".download.lock", waiting):
             for dataset in datasets:
                 with written_whole(folder / dataset.jsonl) as draft:
                     shutil.copyfile(hub.rows(dataset.jsonl), draft)
             wanted = plan(hub, datasets, folder, protocol)
             _fetch_all(hub, [each for each in wanted if each.left], folder)
             return [each.file for each in wanted]
-        finally:
-            lock.release()
     except OSError as error:
         raise DataError(
             f"download into {folder} stopped: {type(error).__name__}: {error}. What was fetched is "
@@ -140,33 +137,62 @@ def _fetch_all(hub: Hub, wanted: Sequence[Wanted], folder: Path) -> None:
         with tqdm(total=need, unit="B", unit_scale=True, disable=not need) as bar:
             for each in wanted:
                 bar.set_description(each.file.path)
-                _fetch(hub, each, bar, pool)
+                if each.left:  # else another process has fetched it meanwhile
+                    _fetch(hub, each, bar, pool)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _fetch(hub: Hub, wanted: Wanted, bar: tqdm[None], pool: ThreadPoolExecutor) -> None:
     """Fetch what is lacking of a file, check the whole of it, and move it to its place."""
-    file, part = wanted.file, wanted.part
     wanted.target.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
-    with part.open("a+b") as out:
-        out.seek(0)
-        while block := out.read(PIECE):
-            digest.update(block)
-        for block in _pieces(hub, file, out.tell(), pool):
-            out.write(block)
-            digest.update(block)
-            bar.update(len(block))
-    size = part.stat().st_size
-    if size != file.size or file.sha256 not in (None, digest.hexdigest()):
-        part.unlink()
+    with open(os.open(wanted.part, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as part:
+        is_begun = os.fstat(part.fileno()).st_size > 0
+        fault = _complete(hub, wanted.file, part, bar, pool)
+        if fault and is_begun:
+            logger.warning(f"{wanted.part} was damaged; fetching it from its beginning")
+            bar.total += wanted.file.size
+            fault = _complete(hub, wanted.file, part, bar, pool, anew=True)
+    if fault:
+        wanted.part.unlink(missing_ok=True)
         raise DataError(
-            f"{wanted.target} came out wrong: {size:,} bytes, SHA-256 {digest.hexdigest()}; "
-            f"expected {file.size:,} bytes, SHA-256 {file.sha256}. It was deleted; run the command "
-            "again"
+            f"{wanted.target} came out wrong: {fault}. It was deleted; run the command again"
         )
-    part.replace(wanted.target)
+    try:
+        wanted.part.replace(wanted.target)
+    except FileNotFoundError:
+        if wanted.left:
+            raise
+        # Another process was faster, and has moved it.
+
+
+def _complete(
+    hub: Hub,
+    file: HubFile,
+    part: BinaryIO,
+    bar: tqdm[None],
+    pool: ThreadPoolExecutor,
+    anew: bool = False,
+) -> str | None:
+    """Write what is lacking in ``part``, or with ``anew`` all of it; what is wrong with it then.
+
+    ``part`` is never made empty, for another process may be writing to it.
+    """
+    found = hashlib.sha256()
+    part.seek(0)
+    while not anew and (block := part.read(PIECE)):
+        found.update(block)
+    for block in _pieces(hub, file, part.tell(), pool):
+        part.write(block)
+        found.update(block)
+        bar.update(len(block))
+    part.truncate()
+    if part.tell() == file.size and file.sha256 in (None, found.hexdigest()):
+        return None
+    return (
+        f"{part.tell():,} bytes, SHA-256 {found.hexdigest()}; expected {file.size:,} bytes, "
+        f"SHA-256 {file.sha256}"
+    )
 
 
 def _pieces(hub: Hub, file: HubFile, start: int, pool: ThreadPoolExecutor) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ from tenacity import (
 
 from proactivebench_tasks.config import cache_dir
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.files import written_whole
+from proactivebench_tasks.files import NO_LOCKS, written_whole
 
 REPO = "tdemin16/ProactiveBench"
 FOLDER = "test"
@@ -259,6 +259,11 @@ def _reason(error: BaseException, elsewhere: str) -> str:
         return (
             f"what comes is kept in {constants.HF_HUB_CACHE}, which cannot be written: {error}. "
             "Set HF_HOME to a folder that can be written to."
+        )
+    if isinstance(error, OSError) and error.errno in NO_LOCKS:
+        return (
+            f"what comes is kept in {constants.HF_HUB_CACHE}, on a disk without locks: {error}. "
+            "Set HF_HOME to a folder on another disk."
         )
     if offline():
         return f"HF_HUB_OFFLINE is set, and it is not in the cache. {elsewhere}."

@@ -30,7 +30,7 @@ from proactivebench_tasks.data.hub import (
     offline,
 )
 from proactivebench_tasks.data.image_cache import ImageCache
-from proactivebench_tasks.data.store import LocalStore, NetworkRead, Store
+from proactivebench_tasks.data.store import Folders, LocalStore, NetworkRead, Store
 from proactivebench_tasks.data.zip_archive import ZipArchive, ZipArchives
 from proactivebench_tasks.data.zip_index import Member, normal
 from proactivebench_tasks.errors import DataError
@@ -121,6 +121,10 @@ class HubStore(Store):
                 break
         return tuple(LocalStore(folder) for folder in folders if folder.is_dir())
 
+    @cached_property
+    def _here(self) -> Folders:
+        return Folders(self.folders)
+
     @property
     def origin(self) -> list[str]:
         state = ", which HF_HUB_OFFLINE forbids to ask" if offline() else ""
@@ -151,19 +155,15 @@ class HubStore(Store):
         return downloaded if downloaded.is_file() else self._hub.rows(dataset.jsonl)
 
     def read(self, image_path: str) -> bytes | None:
-        for folder in self.folders:
-            if (content := folder.read(image_path)) is not None:
-                return content
-        return self.archives.read(image_path)
+        content = self._here.read(image_path)
+        return self.archives.read(image_path) if content is None else content
 
     def __contains__(self, image_path: str) -> bool:
-        here = any(image_path in folder for folder in self.folders)
-        return here or self.archives.find(image_path) is not None
+        return image_path in self._here or self.archives.find(image_path) is not None
 
     def locate(self, image_path: str) -> str:
-        for folder in self.folders:
-            if (found := folder.locate(image_path)) != image_path:
-                return found
+        if (found := self._here.locate(image_path)) != image_path:
+            return found
         # Nobody is asked only to tell where a file would be.
         return (self._archives and self._archives.locate(image_path)) or image_path
 
@@ -174,10 +174,9 @@ class HubStore(Store):
         )
 
     def anew(self, image_path: str) -> str:
-        for folder in self.folders:
-            with suppress(DataError):
-                if image_path in folder:
-                    return folder.anew(image_path)
+        with suppress(DataError):
+            if image_path in self._here:
+                return self._here.anew(image_path)
         return HubArchive.advice
 
     @property
@@ -185,9 +184,7 @@ class HubStore(Store):
         return not offline()
 
     def network_reads(self, image_paths: Collection[str]) -> list[NetworkRead]:
-        wanted = {
-            normal(path) for path in image_paths if not any(path in each for each in self.folders)
-        }
+        wanted = {normal(path) for path in image_paths if path not in self._here}
         reads = []
         for archive in self.archives.all if wanted else ():
             index = self.archives.index(archive)
@@ -195,11 +192,13 @@ class HubStore(Store):
             reads.append(NetworkRead(archive.name, read, archive.size))
         return reads
 
-    def on_disk(self) -> LocalStore:
-        if not downloads().is_dir():
+    def on_disk(self) -> Store:
+        if not self.folders:
             raise DataError(
                 "nothing was downloaded, so all images would be read from the hub. Run "
                 "`proactivebench download` before, or name a folder with --data-dir or "
                 f"{config.DATA_DIR}; or add --quick, which only sees whether the images are there"
             )
-        return LocalStore(downloads())
+        # First the folder into which what is missing would be fetched, then the Hugging Face cache.
+        first = LocalStore(downloads())
+        return Folders([first, *(each for each in self.folders if each.folder != first.folder)])

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from filelock import FileLock
-
 from proactivebench_tasks import config
-from proactivebench_tasks.files import digest, written_whole
+from proactivebench_tasks.files import digest, locked, written_whole
 
 _KEPT = 0.9  # share of the limit that is still in use after the oldest files were deleted
 _UNCHECKED = 0.05  # share of the limit that a process adds before it measures the folder again
@@ -52,20 +50,17 @@ class ImageCache:
         file = self._folder / name[:2] / name
         if (content := self._read(file, intact)) is not None:
             return content
-        lock = FileLock(self._folder / f"{name[:2]}.lock")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except OSError:  # the folder cannot be written
-            return fetch()
-        try:
+        with ExitStack() as held:
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                held.enter_context(locked(self._folder / f"{name[:2]}.lock"))
+            except OSError:  # the folder cannot be written
+                return fetch()
             if (content := self._read(file, intact)) is not None:
                 return content
             content = fetch()
             self._keep(file, content)
             return content
-        finally:
-            lock.release()
 
     def _read(self, file: Path, intact: Callable[[bytes], bool]) -> bytes | None:
         try:

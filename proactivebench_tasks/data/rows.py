@@ -73,10 +73,9 @@ def id_faults(protocol: Protocol, dataset: Dataset, ids: Sequence[int]) -> list[
     found = Counter(each for each in ids if protocol.accepts(dataset, each))
     if repeated := sorted(each for each, count in found.items() if count > 1):
         faults.append(f"{len(repeated)} ids occur more than once: {_listed(repeated)}")
-    if protocol.sample_ids is not None:
-        wanted = protocol.sample_ids[dataset]
-        if lacking := sorted(wanted - found.keys()):
-            faults.append(f"{len(lacking)} of {len(wanted)} samples lack: {_listed(lacking)}")
+    wanted = protocol.listed(dataset) or frozenset()
+    if lacking := sorted(wanted - found.keys()):
+        faults.append(f"{len(lacking)} of {len(wanted)} samples lack: {_listed(lacking)}")
     return faults
 
 

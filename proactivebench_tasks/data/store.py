@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,7 +101,7 @@ class Store(ABC):
         """How much of each archive is read over the network to show these images."""
 
     @abstractmethod
-    def on_disk(self) -> LocalStore:
+    def on_disk(self) -> Store:
         """The part of the store that can be read without network.
 
         Raises ``DataError``, with what to do, if nothing is on this disk.
@@ -195,7 +195,64 @@ class LocalStore(Store):
     def network_reads(self, image_paths: Collection[str]) -> list[NetworkRead]:
         return []
 
-    def on_disk(self) -> LocalStore:
+    def on_disk(self) -> Store:
+        return self
+
+
+class Folders(Store):
+    """Several folders. What is in more than one of them is read from the first of these."""
+
+    def __init__(self, folders: Sequence[LocalStore]) -> None:
+        self._folders = tuple(folders)
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self._folders))
+
+    def rows(self, dataset: Dataset) -> Path:
+        paths = [folder.rows(dataset) for folder in self._folders]
+        return next(filter(os.path.lexists, paths), paths[0])
+
+    def read(self, image_path: str) -> bytes | None:
+        contents = (folder.read(image_path) for folder in self._folders)
+        return next((content for content in contents if content is not None), None)
+
+    def __contains__(self, image_path: str) -> bool:
+        return any(image_path in folder for folder in self._folders)
+
+    def locate(self, image_path: str) -> str:
+        places = (folder.locate(image_path) for folder in self._folders)
+        return next((place for place in places if place != image_path), image_path)
+
+    def missing(self, image_path: str) -> str:
+        return self._having(image_path).missing(image_path)
+
+    def anew(self, image_path: str) -> str:
+        return self._having(image_path).anew(image_path)
+
+    def _having(self, image_path: str) -> LocalStore:
+        """The folder that has something at this path, be it spoilt; the first if none has."""
+        for folder in self._folders:
+            with suppress(DataError):
+                if os.path.lexists(folder.folder / image_path) or image_path in folder:
+                    return folder
+        return self._folders[0]
+
+    @property
+    def folders(self) -> tuple[LocalStore, ...]:
+        return self._folders
+
+    @property
+    def origin(self) -> list[str]:
+        return []
+
+    @property
+    def fetches(self) -> bool:
+        return False
+
+    def network_reads(self, image_paths: Collection[str]) -> list[NetworkRead]:
+        return []
+
+    def on_disk(self) -> Store:
         return self
 
 

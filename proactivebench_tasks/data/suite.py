@@ -32,11 +32,11 @@ class Suite(str, Enum):
         ``DataError`` if the variable names something that is no folder.
         """
         if self is Suite.DEMO:
-            return _folder(DEMO_DATA / "test")
+            return _folder(DEMO_DATA / "test", "the demo data's place in this package")
         configured = config.get()
         if configured.data_dir is None:
             return _hub(configured.cache_folder)
-        return _folder(configured.data_dir)
+        return _folder(configured.data_dir, config.DATA_DIR)
 
     @property
     def protocol(self) -> Protocol:
@@ -48,13 +48,15 @@ class Suite(str, Enum):
 
 
 @cache  # `Suite.store` is looked up for every image; the disk is asked for the folder only once
-def _folder(folder: Path) -> LocalStore:
+def _folder(folder: Path, what: str) -> LocalStore:
+    """``what`` names the folder in a message."""
     if not folder.is_dir():
-        raise DataError(f"{config.DATA_DIR} is {str(folder)!r}, which is no folder")
+        raise DataError(f"{what} is {str(folder)!r}, which is no folder")
     return LocalStore(folder)
 
 
 @cache
 def _hub(cache_folder: Path) -> HubStore:
-    """The hub's data; what is read of it is kept in this cache folder."""
+    """The hub's data. The cache folder, in which it keeps what it reads, is given only so that
+    another folder makes another store."""
     return HubStore(Hub())

@@ -68,7 +68,7 @@ def verify(store: Store, dataset: Dataset, protocol: Protocol, quick: bool = Fal
     for fault, paths in at_fault.items():  # an archive that cannot be read is one fault
         more = f" and {len(paths) - 1:,} more images" if len(paths) > 1 else ""
         faults.append(f"sample {first_use[paths[0]]}{more}: {fault}")
-    listed = protocol.sample_ids[dataset] if protocol.sample_ids is not None else None
+    listed = protocol.listed(dataset)
     return Findings(
         dataset=dataset,
         samples=samples,

@@ -21,11 +21,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
-from filelock import FileLock
-
 from proactivebench_tasks.config import cache_dir
 from proactivebench_tasks.errors import DataError
-from proactivebench_tasks.files import digest, written_whole
+from proactivebench_tasks.files import digest, locked, written_whole
 
 #: Raised by one when the table changes shape, so that older ones are not read.
 _LAYOUT = 1
@@ -75,7 +73,7 @@ class ZipIndex:
         file = folder() / f"{digest(str(_LAYOUT), archive, version)[:32]}.sqlite"
         if not file.is_file():
             file.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{file}.lock"):
+            with locked(file.with_name(f"{file.name}.lock")):
                 if not file.is_file():
                     with opened() as stream:
                         members, rejected = _members(stream)

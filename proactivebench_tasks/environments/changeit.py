@@ -43,6 +43,8 @@ class ChangeitEnvironment(Environment[ChangeitSample, State]):
         return self.sample.max_steps
 
     def withdrawn(self, state: State) -> tuple[str, ...]:
+        # By these very words, and of the second the first option alone: so the published package
+        # decides. Where a row words them in another way, nothing is withdrawn.
         if state.image_id - self.sample.step_size < 0:
             return ("Rewind the video.",)
         if state.image_id + self.sample.step_size >= self.sample.num_images:

@@ -56,7 +56,7 @@ class HFJudge:
         for start in range(0, len(order), size):
             batch = order[start : start + size]
             try:
-                replies = [Reply(raw) for raw in self._generate([texts[i] for i in batch])]
+                replies = self._generate([texts[i] for i in batch])
             except (RuntimeError, ValueError) as error:  # out of memory; longer than the context
                 replies = [Reply(None, f"{type(error).__name__}: {error}")] * len(batch)
             yield from zip(batch, replies, strict=True)
@@ -67,7 +67,7 @@ class HFJudge:
         )
 
     @torch.inference_mode()
-    def _generate(self, texts: Sequence[str]) -> list[str]:
+    def _generate(self, texts: Sequence[str]) -> list[Reply]:
         # No special tokens are added, for the chat template has put them into the texts.
         inputs = self._tokenizer(
             list(texts), padding=True, add_special_tokens=False, return_tensors="pt"
@@ -79,17 +79,18 @@ class HFJudge:
             do_sample=True,
             pad_token_id=self._tokenizer.pad_token_id,
         )
-        return [self._text(row[inputs["input_ids"].shape[1] :].tolist()) for row in outputs]
+        return [self._reply(row[inputs["input_ids"].shape[1] :].tolist()) for row in outputs]
 
-    def _text(self, tokens: list[int]) -> str:
-        """The text of a reply, up to the first token that ends it.
+    def _reply(self, tokens: list[int]) -> Reply:
+        """The text of a reply, up to the first token that ends it; without one it was cut off.
 
         Special tokens before that are kept. With some tokenizers ``</think>`` is a special token,
         and the verdict is what comes after the last one.
         """
         ends = self._ends
         length = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
-        return self._tokenizer.decode(tokens[:length], skip_special_tokens=False).strip("\n")
+        text = self._tokenizer.decode(tokens[:length], skip_special_tokens=False).strip("\n")
+        return Reply(text, finish="stop" if length < len(tokens) else "length")
 
     @cached_property
     def _ends(self) -> set[int]:

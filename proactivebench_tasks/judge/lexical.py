@@ -20,13 +20,17 @@ from proactivebench_tasks.transcripts.open_ended import JudgeIdentity
 
 #: Part of the judge's identity. Add one with every change that may change a verdict, so that
 #: replies of earlier versions are not taken from the cache.
-VERSION = 1
+VERSION = 2
 
 _CLAUSE = re.compile(
     r"[.!?;:,\n]|\b(?:but|so|then|until|unless|if|because|before|after|while|instead)\b"
 )
 _WORD = re.compile(r"[a-z0-9]+")
-_NEGATION = re.compile(r"\b(?:not|no|never|cannot|without|neither|nor|unable)\b|n.?t\b")
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|cannot|without|neither|nor|unable)\b"
+    r"|n['\u2019`\u00b4]t\b"  # isn't, with any apostrophe that people type
+    r"|\b(?:ai|are|ca|could|did|do|does|had|has|have|is|must|need|should|was|were|wo|would)nt\b"
+)
 
 #: Words that do not count in an answer: grammar, and words for images and for changing an image,
 #: which answers about entirely different things hold.

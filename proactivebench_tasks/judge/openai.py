@@ -8,17 +8,16 @@ recommend, as in the published evaluation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from openai import AuthenticationError, NotFoundError, OpenAI, OpenAIError, PermissionDeniedError
+from openai import OpenAI
 
+from proactivebench_tasks.errors import JudgeError
 from proactivebench_tasks.judge.base import Reply
 from proactivebench_tasks.judge.question import Question, encodable
+from proactivebench_tasks.judge.server import Server
 from proactivebench_tasks.judge.settings import JudgeSettings
 from proactivebench_tasks.transcripts.open_ended import JudgeIdentity
-
-#: A wrong key, a wrong model name, a wrong address: every other question would get the same error.
-_HOPELESS = (AuthenticationError, PermissionDeniedError, NotFoundError)
 
 
 class OpenAIJudge:
@@ -32,12 +31,15 @@ class OpenAIJudge:
     comparable = True
 
     def __init__(self, settings: JudgeSettings) -> None:
+        """Raises ``JudgeError`` if the environment names a proxy that cannot be used."""
         self._settings = settings
+        self._server = Server(settings)
         self._client = OpenAI(
             base_url=settings.url,
             api_key=settings.key or "none",  # the client insists on one
-            timeout=settings.timeout,
+            timeout=self._server.timeout,
             max_retries=settings.retries,
+            http_client=self._server.http_client(),
         )
         self._limit = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
 
@@ -52,46 +54,43 @@ class OpenAIJudge:
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """Replies in the order of their arrival.
 
-        The remaining questions are not asked, and their replies say so, when it has become clear
-        that the server answers none: after the first error if it is one of ``_HOPELESS``, else
-        after as many errors as there are requests at once. One answered question rules this out.
+        Raises ``JudgeError``, after the replies to the requests that were under way, when it has
+        become clear that the other questions would fail, too: after an error that each of them
+        would get (``Server.is_hopeless``), or after as many errors as there are requests at once if
+        no question was answered.
         """
         pool = ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="judge")
-        answered, failed = False, 0
-        hopeless = ""  # the error after which the remaining questions were cancelled
+        answered, failed, ended = False, 0, ""
         try:
             pending = {pool.submit(self._reply, q): i for i, q in enumerate(questions)}
             for future in as_completed(pending):
+                if future.cancelled():
+                    continue
                 try:
                     reply = future.result()
                     answered = True
-                except CancelledError:
-                    reply = Reply(None, f"not asked, as none was answered: {hopeless}")
                 except Exception as error:  # whatever it is, it costs this one answer only
-                    reply = Reply(None, self._settings.redact(f"{type(error).__name__}: {error}"))
+                    reply = Reply(None, self._server.explained(error))
                     failed += 1
-                    enough = isinstance(error, _HOPELESS) or failed >= self._settings.concurrency
-                    if enough and not answered and not hopeless:
-                        hopeless = reply.error or ""
+                    enough = failed >= self._settings.concurrency and not answered
+                    if not ended and (enough or self._server.is_hopeless(error)):
+                        ended = reply.error or ""
                         for other in pending:
                             other.cancel()
                 yield pending[future], reply
         finally:
             # If the caller stops early, by Ctrl-C for instance, do not wait for requests under way.
             pool.shutdown(wait=False, cancel_futures=True)
+        if ended:
+            raise JudgeError(ended)
 
     def _reply(self, question: Question) -> Reply:
         completion = self._client.chat.completions.create(  # type: ignore[call-overload]
             model=self._settings.model, messages=question.messages, **self._limit
         )
-        try:
-            choice = completion.choices[0]
-            content = choice.message.content or ""
-            if content.strip():
-                return Reply(encodable(content))
-        except (AttributeError, IndexError, TypeError):
-            raise OpenAIError(
-                f"the server's reply is no chat completion: {completion!r:.200}; does the URL end "
-                "in /v1?"
-            ) from None
-        return Reply(None, f"empty reply (finish_reason {choice.finish_reason})")
+        choice = completion.choices[0]  # there is one, with a text or null: see `server`
+        content, finish = choice.message.content, choice.finish_reason
+        refusal = getattr(choice.message, "refusal", None)
+        if refusal and not content:
+            return Reply(None, self._settings.redact(f"the judge refused: {refusal}"))
+        return Reply(encodable(content or ""), finish=finish and str(finish))

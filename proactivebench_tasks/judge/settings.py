@@ -37,6 +37,7 @@ class JudgeSettings:
     max_tokens: int | None = _default("max_tokens")
     batch_size: int = _default("batch_size")
     device: str = _default("device")
+    official_parsing: bool = _default("official_parsing")
 
     @classmethod
     def resolve(cls, kind: str) -> JudgeSettings:
@@ -69,6 +70,12 @@ class JudgeSettings:
         settings = cls(JudgeKind(named), url=url, key=key, **values)
         if settings.kind is JudgeKind.OPENAI:
             _check_url(variable, url)
+            if not key.isascii() or len(key.split()) > 1:
+                # It would be refused by a message that shows it.
+                raise ConfigError(
+                    f"the key for the server of {variable} holds a space or a letter that is not "
+                    f"ASCII; set {JUDGE}_KEY to one key"
+                )
         return settings
 
     def redact(self, text: str) -> str:
@@ -81,11 +88,11 @@ def _server(configured: Config) -> tuple[str, str, str]:
 
     The key of OPENAI_API_KEY was set for the server of OPENAI_BASE_URL. It is sent to no other.
     """
-    key = configured.judge_key.get_secret_value()
+    key = configured.judge_key.get_secret_value().strip()  # a key from a file ends in a new line
     if configured.judge_url:
         return f"{JUDGE}_URL", configured.judge_url, key
     url = os.environ.get("OPENAI_BASE_URL", "")
-    return "OPENAI_BASE_URL", url, key or os.environ.get("OPENAI_API_KEY", "")
+    return "OPENAI_BASE_URL", url, key or os.environ.get("OPENAI_API_KEY", "").strip()
 
 
 def _check_url(variable: str, url: str) -> None:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from lmms_eval.api.filter import Filter
 from loguru import logger
 from tqdm import tqdm
 
@@ -31,9 +30,15 @@ from proactivebench_tasks.transcripts.open_ended import Judgement, OpenEnded
 #: What to do about answers without a verdict.
 NEXT_STEP = "`proactivebench judge RESULTS_DIR` asks for what is missing"
 
+#: What this run was told of (see ``_say_once``).
+_said: set[Hashable] = set()
 
-class JudgeFilter(Filter):
+
+class JudgeFilter:
     """From the texts of records to those of judged records, in the same order.
+
+    It does not derive from lmms-eval's ``Filter``, which would import all of lmms-eval, and
+    ``proactivebench judge`` does without.
 
     ``resps`` holds a list of texts for each sample, one a repeat. A text that is no record of an
     open-ended sample stays as it is, and so does the record of a sample that failed: there is no
@@ -78,9 +83,23 @@ def make_judge(settings: JudgeSettings) -> Judge:
     )
 
 
+def begin() -> None:
+    """A run begins: it has a judge of its own, and is told again what holds for a whole run."""
+    make_judge.cache_clear()
+    _said.clear()
+
+
+def _say_once(topic: Hashable, level: str, message: str) -> None:
+    """Log what holds for a whole run, and not again after each of its tasks."""
+    if topic not in _said:
+        _said.add(topic)
+        logger.log(level, message)
+
+
 def require(kind: str) -> None:
     """Raise ``JudgeError`` or ``ConfigError`` unless answers of a task whose YAML asks for judge
-    ``kind`` can be judged. Called before anything is generated."""
+    ``kind`` can be judged. Called for each task of a run, before anything is generated."""
+    begin()
     if JudgeSettings.resolve(kind).kind is not JudgeKind.LATER:
         with ReplyCache():
             pass  # to open it is the check: it raises if the cache folder cannot be written to
@@ -96,16 +115,18 @@ def judge_or_explain(records: Sequence[OpenEnded]) -> list[OpenEnded]:
     try:
         settings = JudgeSettings.resolve(records[0].judge.kind)
         if settings.kind is JudgeKind.LATER:
-            logger.warning(
-                f"{len(records)} answers generated, none judged yet; they are kept only with "
-                f"--log_samples and --output_path RESULTS_DIR. Then {NEXT_STEP}"
+            _say_once(
+                settings,
+                "WARNING",
+                "open-ended answers are not judged yet; they are kept only with --log_samples and "
+                f"--output_path RESULTS_DIR. Then {NEXT_STEP}",
             )
             return [record.judged(Judgement(kind=JudgeKind.LATER.value)) for record in records]
         with ReplyCache() as cache:
-            return run(records, make_judge(settings), cache)
+            return run(records, make_judge(settings), cache, official=settings.official_parsing)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        logger.error(f"judging failed, the answers are kept: {reason}. {NEXT_STEP}")
+        _say_once(reason, "ERROR", f"judging failed, the answers are kept: {reason}. {NEXT_STEP}")
         return [
             record.judged(record.judge.model_copy(update={"unscored": reason}))
             for record in records
@@ -113,16 +134,23 @@ def judge_or_explain(records: Sequence[OpenEnded]) -> list[OpenEnded]:
 
 
 def run(
-    records: Sequence[OpenEnded], judge: Judge, cache: ReplyCache, again: bool = False
+    records: Sequence[OpenEnded],
+    judge: Judge,
+    cache: ReplyCache,
+    again: bool = False,
+    official: bool = False,
 ) -> list[OpenEnded]:
     """The records with the judge's verdicts, in the order given. Equal questions are asked once.
 
     Questions that the cache has a reply to are asked only if ``again`` is set; the new reply then
     takes the place of the old. A reply is in the cache before the progress bar counts it, so a run
-    that is killed loses only the requests that are under way.
+    that is killed loses only the requests that are under way. ``official`` scores every text of the
+    judge, as the published script does, whether or not it is a whole reply (``Reply.fault``).
 
-    A record whose protocol is not installed is unscored, for only the protocol can word a question.
+    When the judge cannot be asked any more, the records that have no reply yet say why. A record
+    whose protocol is not installed is unscored, for only the protocol can word a question.
     """
+    ended = ""
     questions: dict[str, Question] = {}
     positions: dict[str, list[int]] = {}
     judged = list(records)
@@ -140,11 +168,19 @@ def run(
             key = question.key(judge.identity)
             questions[key] = question
             positions.setdefault(key, []).append(i)
-        for key, reply in _replies(questions, judge, cache, again, count):
-            for i in positions[key]:
-                judged[i] = records[i].judged(_judgement(records[i], judge, reply))
-                _show(bar, count, judged[i])
-    _report(judged, judge, count)
+        replies = _replies(questions, judge, cache, again, official, count)
+        try:
+            for key, reply in replies:
+                for i in positions.pop(key):
+                    judged[i] = records[i].judged(_judgement(records[i], judge, reply))
+                    _show(bar, count, judged[i])
+        except JudgeError as error:
+            ended = str(error)
+        for i in sorted(i for left in positions.values() for i in left):
+            not_asked = Reply(None, f"not asked: {ended}")
+            judged[i] = records[i].judged(_judgement(records[i], judge, not_asked))
+            _show(bar, count, judged[i])
+    _report(judged, judge, count, ended)
     return judged
 
 
@@ -162,23 +198,34 @@ def _replies(
     judge: Judge,
     cache: ReplyCache,
     again: bool,
+    official: bool,
     count: Counter[str],
 ) -> Iterator[tuple[str, Reply]]:
     """Each question's key and the reply to it: first those from the cache, then the judge's."""
     due = []
     for key in questions:
-        if not again and (raw := cache.get(key)) is not None:
+        kept = None if again else cache.get(key)
+        if kept and _counts(kept, official):
             count["cached"] += 1
-            yield key, Reply(raw)
-        else:
-            due.append(key)
+            yield key, kept
+            continue
+        if kept:  # by an earlier version, or by a run that scores it as the published script does
+            cache.drop(key, kept)
+        due.append(key)
     if not due:
         return  # without asking the judge, which would load its model
     for i, reply in judge.ask([questions[key] for key in due]):
         count["asked"] += 1
-        if reply.raw is not None:
-            reply = Reply(cache.put(due[i], reply.raw, replace=again))
+        if reply.raw is not None and _counts(reply, official):
+            reply = cache.put(due[i], reply.raw, reply.finish, replace=again)
+        else:
+            reply = Reply(None, reply.fault)
         yield due[i], reply
+
+
+def _counts(reply: Reply, official: bool) -> bool:
+    """Whether a verdict may be read from a reply. The published script reads one from any text."""
+    return reply.fault is None or (official and bool((reply.raw or "").strip()))
 
 
 def _judgement(record: OpenEnded, judge: Judge, reply: Reply) -> Judgement:
@@ -195,6 +242,7 @@ def _judgement(record: OpenEnded, judge: Judge, reply: Reply) -> Judgement:
         raw=reply.raw,
         verdict=verdict,
         unscored=unscored,
+        **({} if reply.finish is None else {"finish": reply.finish}),
     )
 
 
@@ -211,23 +259,30 @@ def _show(bar: Any, count: Counter[str], judged: OpenEnded) -> None:
     bar.update()
 
 
-def _report(judged: Sequence[OpenEnded], judge: Judge, count: Counter[str]) -> None:
-    """Log how the judging went, and what to do about answers without a reply."""
+def _report(judged: Sequence[OpenEnded], judge: Judge, count: Counter[str], ended: str) -> None:
+    """Log how the judging went, and what to do about answers without a reply. ``ended``: why the
+    judge could not be asked about all of them, if that is so."""
     unscored = [record for record in judged if record.judge.unscored is not None]
     logger.info(
         f"judge {judge.identity.model}: {len(judged)} answers, {count['asked']} asked "
         f"about, {count['cached']} known, {len(unscored)} unscored"
     )
     if not judge.comparable:
-        logger.warning(
+        _say_once(
+            (judge, "not comparable"),
+            "WARNING",
             f"judged by {judge.identity.model}, which is no judge model: these numbers are "
-            "comparable to no others"
+            "comparable to no others",
         )
-    if unscored:
+    if ended:
+        message = f"judging has ended: {ended}. What was judged is kept; {NEXT_STEP}"
+        _say_once((judge, "ended"), "ERROR", message)
+    elif unscored:
         first = unscored[0]
-        logger.warning(
+        missing = sum(record.judge.raw is None for record in unscored) - count["unworded"]
+        logger.log(
+            "ERROR" if missing else "WARNING",
             f"{len(unscored)} of {len(judged)} answers are unscored and count as 0; the first: "
             f"{first.dataset.value}, sample {first.id}: {first.judge.unscored}"
+            + (f". {missing} got no reply from the judge: {NEXT_STEP}" if missing else ""),
         )
-    if missing := sum(record.judge.raw is None for record in unscored) - count["unworded"]:
-        logger.error(f"{missing} answers got no reply from the judge: {NEXT_STEP}")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proactivebench_tasks.environments import ENVIRONMENTS
+from proactivebench_tasks.protocol.protocol import num_answers
 from proactivebench_tasks.protocol.samples import Dataset
 
 _MARKS = re.compile(r"[01](?:\s*,\s*[01])*")
@@ -45,9 +46,7 @@ def marks(raw: str, valid_answers: str) -> list[int]:
     if not found:
         raise Unusable("no verdict in the reply")
     verdict = [int(mark) for mark in found[-1].split(",")]
-    # A blank piece, as in "Ask,, Two", is no answer and so has no mark, although the list that the
-    # judge is shown holds the piece. The published package counts like this.
-    expected = sum(bool(answer.strip()) for answer in valid_answers.split(","))
+    expected = num_answers(valid_answers)
     if len(verdict) != expected:
         raise Unusable(f"the verdict has {len(verdict)} marks for {expected} answers")
     return verdict

@@ -54,7 +54,13 @@ class Protocol:
 
     def accepts(self, dataset: Dataset, sample_id: int) -> bool:
         """Whether this sample is part of the evaluation."""
-        return self.sample_ids is None or sample_id in self.sample_ids[dataset]
+        listed = self.listed(dataset)
+        return listed is None or sample_id in listed
+
+    def listed(self, dataset: Dataset) -> frozenset[int] | None:
+        """The ids of the samples that are evaluated; ``None``, which means all, if the protocol
+        lists none, or none of this dataset."""
+        return None if self.sample_ids is None else self.sample_ids.get(dataset)
 
     def judge_messages(
         self, prompt: str, valid_answers: str, generated: str
@@ -85,3 +91,12 @@ def split_answers(valid_answers: str) -> list[str]:
     The published package splits at every comma, so a category that holds one counts as two answers.
     """
     return [answer.strip().replace(".", "") for answer in valid_answers.split(",")]
+
+
+def num_answers(valid_answers: str) -> int:
+    """How many answers there are in an open-ended answer text, and marks in a verdict on it.
+
+    A blank piece, as in "Ask,, Two", is none, although the list that the judge is shown holds the
+    piece. The published package counts like this.
+    """
+    return sum(bool(answer.strip()) for answer in valid_answers.split(","))

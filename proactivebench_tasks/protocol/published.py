@@ -12,6 +12,7 @@ import hashlib
 import importlib.metadata
 import io
 import os
+import random
 import re
 import subprocess
 import sys
@@ -22,12 +23,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from filelock import FileLock
 from loguru import logger
 
 from proactivebench_tasks import config
 from proactivebench_tasks.config import cache_dir
 from proactivebench_tasks.errors import ProtocolError
+from proactivebench_tasks.files import locked
 from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Dataset
 
@@ -51,6 +52,10 @@ _CLASSES = {
     Dataset.CHANGEIT: "ChangeItEnvironment",
     Dataset.COCO: "COCO2014Environment",
 }
+#: The datasets of the published benchmark, over which its headline is the mean.
+DATASETS = tuple(_CLASSES)
+#: Of how many samples of a dataset the published open-ended runs are, at most.
+OPEN_ENDED_SAMPLES = 100
 
 
 @lru_cache(maxsize=1)
@@ -80,7 +85,7 @@ def fetch() -> Path:
     wheel = cache_dir() / WHEEL
     try:
         wheel.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{wheel}.lock"):
+        with locked(wheel.with_name(f"{WHEEL}.lock")):
             if _intact(wheel) is not None:
                 return wheel
             if wheel.exists():
@@ -97,6 +102,16 @@ def fetch() -> Path:
     except OSError as error:
         raise _unavailable(f"{wheel} cannot be written: {config.unwritable(error)}") from error
     return wheel
+
+
+def open_ended_subset(count: int) -> list[int]:
+    """Which of ``count`` rows that are evaluated the published open-ended runs take, by position.
+
+    Source: ``tests/oeg.py`` of the published package, which shuffles the filtered rows.
+    """
+    order = list(range(count))
+    random.Random(0).shuffle(order)
+    return order[:OPEN_ENDED_SAMPLES]
 
 
 def _pip_download(folder: str) -> None:
@@ -177,9 +192,14 @@ def _forbidden() -> str | None:
     """The variable that forbids to fetch anything, if one does."""
     if config.get().offline:
         return "PROACTIVEBENCH_OFFLINE"
-    # Read here, not by huggingface_hub, which takes long to import and is not needed.
-    told = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
-    return "HF_HUB_OFFLINE" if told else None
+    # Read here, not by huggingface_hub, which takes long to import and is not needed. Like there,
+    # the second counts where the first is not set.
+    told = {
+        "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE"),
+        "TRANSFORMERS_OFFLINE": os.environ.get("TRANSFORMERS_OFFLINE"),
+    }
+    name, value = next(((name, value) for name, value in told.items() if value), ("", ""))
+    return name if value.upper() in {"1", "ON", "YES", "TRUE"} else None
 
 
 def _checked(read: Callable[[str], bytes], origin: Path) -> Mapping[str, str]:
@@ -205,7 +225,7 @@ def _protocol(sources: Mapping[str, str], origin: str) -> Protocol:
     template = "def apply_multi_choice_template"
     intro, request = _literals(sources, "data_utils.py", "user_prompt", template, 2)
     zoom_hint, camera_hint = texts("hint_prompt", Dataset.COCO, 2)
-    hints = {d.task: texts("hint_prompt", d)[0] for d in _CLASSES if d is not Dataset.COCO}
+    hints = {d.task: texts("hint_prompt", d)[0] for d in DATASETS if d is not Dataset.COCO}
     (ids,) = _literals(sources, "data_utils.py", "FILTER", None, 1)
     (judge_system,) = _literals(sources, "open_ended_gen.py", "SYSTEM_PROMPT", None, 1)
     (judge_user,) = _literals(sources, "open_ended_gen.py", "USER_PROMPT", None, 1)
@@ -222,7 +242,7 @@ def _protocol(sources: Mapping[str, str], origin: str) -> Protocol:
         oeg_hint=oeg_hint,
         judge_system=judge_system,
         judge_user=judge_user,
-        sample_ids={d: frozenset(ids[d.value]) for d in _CLASSES},
+        sample_ids={d: frozenset(ids[d.value]) for d in DATASETS},
     )
 
 

@@ -17,7 +17,7 @@ from proactivebench_tasks.judge.base import Judge
 from proactivebench_tasks.judge.question import Question
 from proactivebench_tasks.judge.reply_cache import ReplyCache
 from proactivebench_tasks.results import rescore
-from proactivebench_tasks.results.rescore import Outcome
+from proactivebench_tasks.results.copies import RescoreOutcome, write_copies
 from proactivebench_tasks.results.run_files import JUDGED, RunFiles, SamplesFile, StoredRow
 from proactivebench_tasks.transcripts.open_ended import OpenEnded
 
@@ -44,16 +44,20 @@ class JudgedRun:
         judged = (record for each in self.records.values() for record in each.values())
         return sum(record.judge.raw is None for record in judged)
 
-    def judge(self, judge: Judge, cache: ReplyCache, again: bool = False) -> Outcome:
+    def judge(
+        self, judge: Judge, cache: ReplyCache, again: bool = False, official: bool = False
+    ) -> RescoreOutcome:
         """Judge the answers that this judge has not judged yet, or all of them if ``again`` is set,
         and write the judged copies."""
         for path, records in self.records.items():
             for known in records.values():
                 _keep(known, judge, cache)
-            judged = stage.run(list(records.values()), judge, cache, again)
+            judged = stage.run(list(records.values()), judge, cache, again, official)
             self.records[path] = dict(zip(records, judged, strict=True))
-        about = {"judge": {**judge.identity.to_dict(), "comparable": judge.comparable}}
-        return rescore.write_copies(self.files, JUDGED, self._texts, about)
+        about = {**judge.identity.to_dict(), "comparable": judge.comparable}
+        if official:
+            about["official_parsing"] = True
+        return write_copies(self.files, JUDGED, self._texts, {"judge": about})
 
     def _texts(self, row: StoredRow) -> list[Any]:
         judged = self.records[row.path]
@@ -87,4 +91,5 @@ def _keep(record: OpenEnded, judge: Judge, cache: ReplyCache) -> None:
     """
     if record.judge.raw is not None and record.judge.identity == judge.identity:
         with suppress(ProtocolError):  # of which `stage.run` tells
-            cache.put(Question.of(record).key(judge.identity), record.judge.raw)
+            key = Question.of(record).key(judge.identity)
+            cache.put(key, record.judge.raw, record.judge.finish)

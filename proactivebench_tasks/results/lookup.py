@@ -11,7 +11,6 @@ from loguru import logger
 from proactivebench_tasks.data.prepared import prepared
 from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.environments import parse_sample
-from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.errors import DataError, ProtocolError, RecordError
 from proactivebench_tasks.files import read_jsonl
 from proactivebench_tasks.protocol import versions
@@ -77,9 +76,8 @@ def _protocol(version: str) -> Protocol:
 
 def _is_of(record: Record, sample: Sample) -> bool:
     """Whether what a record says was shown is what the sample shows."""
-    variant = record.variant
     try:
-        episode = Episode(sample, BUILTIN, variant.mode, variant.seed)
+        episode = record.variant.episode(sample, BUILTIN)
         if isinstance(record, OpenEnded):
             return record.valid_answers == episode.environment.open_ended_answers()
         if isinstance(record, Transcript) and record.turns:

@@ -14,6 +14,7 @@ from proactivebench_tasks.environments import lenient
 from proactivebench_tasks.environments.episode import Episode, Stop
 from proactivebench_tasks.judge import verdict
 from proactivebench_tasks.transcripts.open_ended import OpenEnded
+from proactivebench_tasks.transcripts.record import RecordKind
 from proactivebench_tasks.transcripts.transcript import Transcript
 
 
@@ -49,6 +50,9 @@ OPEN_ENDED = (
 
 #: The names of those that users compare, of both kinds.
 LISTED = tuple(dict.fromkeys(m.name for m in MULTIPLE_CHOICE + OPEN_ENDED if m.is_listed))
+
+#: A ``mismatch``, in %, above which something is probably wrong with how a model is asked.
+MANY_MISMATCHES = 50.0
 
 
 def multiple_choice(transcript: Transcript | None, episode: Episode | None) -> dict[str, float]:
@@ -103,10 +107,15 @@ def open_ended(record: OpenEnded | None) -> dict[str, float]:
     }
 
 
-def of_kind(kind: str) -> Mapping[str, Metric]:
+def of_kind(kind: RecordKind) -> Mapping[str, Metric]:
     """The metrics of a kind of record, by name."""
-    metrics = OPEN_ENDED if kind == OpenEnded.KIND else MULTIPLE_CHOICE
+    metrics = OPEN_ENDED if kind is RecordKind.OPEN_ENDED else MULTIPLE_CHOICE
     return {metric.name: metric for metric in metrics}
+
+
+def listed(kind: RecordKind) -> list[Metric]:
+    """The metrics of a kind of record that users compare."""
+    return [metric for metric in of_kind(kind).values() if metric.is_listed]
 
 
 def failed(metrics: Sequence[Metric]) -> dict[str, float]:

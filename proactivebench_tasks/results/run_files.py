@@ -20,6 +20,7 @@ from proactivebench_tasks.errors import DataError, LineError
 from proactivebench_tasks.files import read_jsonl, written_whole
 from proactivebench_tasks.results.scoring import texts_of
 from proactivebench_tasks.results.summary import PART
+from proactivebench_tasks.transcripts.record import RecordKind
 
 _SAMPLES = "_samples_"
 _RESULTS = "_results.json"
@@ -59,7 +60,7 @@ class SamplesFile:
 
     task: str
     path: Path
-    kind: str = ""
+    kind: RecordKind | None = None
 
     def rows(self, on_fault: Callable[[DataError], None]) -> Iterator[StoredRow]:
         """The rows. Of a line that is none, ``on_fault`` is told, and the others still come."""

@@ -14,7 +14,7 @@ from typing import Any
 from proactivebench_tasks.environments import ENVIRONMENTS, chance
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import DataError, RecordError
-from proactivebench_tasks.protocol.protocol import Protocol
+from proactivebench_tasks.protocol.protocol import Protocol, num_answers
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 from proactivebench_tasks.results import metrics
 from proactivebench_tasks.results.metrics import Metric
@@ -52,8 +52,8 @@ def multiple_choice(
 def open_ended(texts: Sequence[str], sample: Sample | None, on_fault: OnFault) -> dict[str, Any]:
     """A row's fields, from a sample's judged records. A text that is none counts as failed.
 
-    Of a sample that cannot be had its first record tells what is needed, but for which others show
-    the same: it is a cluster of its own.
+    ``sample`` is ``None`` if it cannot be had. Its first record tells then what is needed, but not
+    which other samples share its image source, so it is taken as a cluster of its own.
     """
     records: list[OpenEnded | None] = []
     for text in texts:
@@ -97,7 +97,7 @@ def best_accuracy(sample: Sample) -> float:
 
 def _best_accuracy(dataset: Dataset, valid_answers: str) -> float:
     suggestions = ENVIRONMENTS[dataset].num_open_ended_suggestions()
-    return 100.0 * (len(valid_answers.split(",")) > suggestions)
+    return 100.0 * (num_answers(valid_answers) > suggestions)
 
 
 def _row(
@@ -120,7 +120,7 @@ def _row(
         details["repeats"] = {name: [each[name] for each in values] for name in listed}
     if known:
         details["about"] = {
-            "kind": known[0].kind,
+            "kind": known[0].kind.value,
             "dataset": known[0].dataset.task,
             "protocol": known[0].protocol,
             "suite": known[0].suite,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
 
 
@@ -42,3 +43,39 @@ def error_of_mean(errors: Sequence[float | None]) -> float | None:
     if not known or len(known) < len(errors):
         return None
     return math.sqrt(sum(error**2 for error in known)) / len(known)
+
+
+def is_same(before: float, now: float) -> bool:
+    """Whether two figures are equal, but for the last bits."""
+    return math.isclose(before, now, rel_tol=1e-9, abs_tol=1e-9)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The standard errors of a mean; ``None`` for one that is not known.
+
+    ``plain`` takes all samples for independent of each other, ``clustered`` clusters of them alone.
+    ``has_clusters``: some cluster has more than one sample, so that the two differ.
+    """
+
+    plain: float | None
+    clustered: float | None
+    has_clusters: bool
+
+    @classmethod
+    def of(cls, values: Sequence[float], clusters: Sequence[Hashable]) -> Errors:
+        """Of the mean over the samples of a task."""
+        return cls(
+            standard_error(values),
+            clustered_standard_error(values, clusters),
+            len(set(clusters)) < len(clusters),
+        )
+
+    @classmethod
+    def of_mean(cls, tasks: Sequence[Errors]) -> Errors:
+        """Of the plain mean over tasks, from the tasks' own."""
+        return cls(
+            error_of_mean([each.plain for each in tasks]),
+            error_of_mean([each.clustered for each in tasks]),
+            any(each.has_clusters for each in tasks),
+        )

@@ -13,25 +13,15 @@ from statistics import fmean, stdev
 from typing import Any
 
 from proactivebench_tasks.errors import ProtocolError
-from proactivebench_tasks.protocol import versions
+from proactivebench_tasks.protocol import published, versions
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.results import metrics
-from proactivebench_tasks.results.scoring import DETAILS
-from proactivebench_tasks.results.statistics import (
-    clustered_standard_error,
-    error_of_mean,
-    standard_error,
-)
-from proactivebench_tasks.transcripts.open_ended import OpenEnded
+from proactivebench_tasks.results.metrics import MANY_MISMATCHES
+from proactivebench_tasks.results.statistics import Errors
+from proactivebench_tasks.transcripts.record import RecordKind
 
 #: Part of the results that the summary is kept under.
 PART = "proactivebench"
-
-#: Samples of an official open-ended task.
-OPEN_ENDED_SAMPLES = 100
-
-#: Share of samples, in %, from which on something is worth a warning.
-_MANY_MISMATCHES = 50.0
 
 #: What a metric is set beside: the level of a uniform guesser, or the best that there can be.
 BOUNDS = {"chance_acc": "acc", "chance_ps": "ps", "best_acc": "acc"}
@@ -44,16 +34,13 @@ class TaskValues:
     listed: Mapping[str, Sequence[float]]
     details: Sequence[Mapping[str, Any]]
 
-    @classmethod
-    def of_rows(cls, rows: Sequence[Mapping[str, Any]]) -> TaskValues:
-        """From rows of a samples file."""
-        details = [row[DETAILS] for row in rows]
-        names = [name for name in metrics.LISTED if rows and name in rows[0]]
-        return cls({name: [row[name] for row in rows] for name in names}, details)
-
     def of(self, name: str) -> Sequence[float]:
         """The values of any metric."""
         return self.listed[name] if name in self.listed else [d[name] for d in self.details]
+
+    def errors(self, name: str) -> Errors:
+        """The errors of a metric's mean."""
+        return Errors.of(self.of(name), self.clusters)
 
     @property
     def clusters(self) -> list[str]:
@@ -64,28 +51,29 @@ class TaskValues:
         """What all samples of the task have in common; empty if not one has a record."""
         return next((each["about"] for each in self.details if "about" in each), {})
 
+    @property
+    def kind(self) -> RecordKind:
+        """The kind of the samples' records. If none is whole, the metrics that are listed tell."""
+        if "kind" in self.about:
+            return RecordKind(self.about["kind"])
+        fits = self.listed.keys() <= metrics.of_kind(RecordKind.MULTIPLE_CHOICE).keys()
+        return RecordKind.MULTIPLE_CHOICE if fits else RecordKind.OPEN_ENDED
+
 
 def task_summary(values: TaskValues, offered: int | None = None) -> dict[str, Any]:
     """What a task comes to. ``offered`` is the number of samples that it has in all."""
     about = values.about
-    kind = about.get("kind", OpenEnded.KIND if "agg" in values.listed else "multiple_choice")
+    kind = values.kind
     names = metrics.of_kind(kind)
     count = len(values.details)
     clusters = values.clusters
     summary: dict[str, Any] = {
         **about,
-        "kind": kind,
+        "kind": kind.value,
         "samples": count,
         "clusters": len(set(clusters)),
         "cluster_key": "image_template",
-        "metrics": {
-            name: {
-                "mean": fmean(values.of(name)),
-                "stderr": standard_error(values.of(name)),
-                "stderr_clustered": clustered_standard_error(values.of(name), clusters),
-            }
-            for name in names
-        },
+        "metrics": {name: _metric(fmean(values.of(name)), values.errors(name)) for name in names},
     }
     if offered is not None:
         summary["offered"] = offered
@@ -110,13 +98,10 @@ def group_summary(tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "samples": sum(task["samples"] for task in tasks),
         "clusters": sum(task["clusters"] for task in tasks),
         "metrics": {
-            name: {
-                "mean": fmean(task["metrics"][name]["mean"] for task in tasks),
-                **{
-                    error: error_of_mean([task["metrics"][name][error] for task in tasks])
-                    for error in ("stderr", "stderr_clustered")
-                },
-            }
+            name: _metric(
+                fmean(task["metrics"][name]["mean"] for task in tasks),
+                Errors.of_mean([errors_in(task, name) for task in tasks]),
+            )
             for name in first["metrics"]
         },
     }
@@ -137,6 +122,27 @@ def group_summaries(
         if inside and len(inside) == len(names) and len(kinds) == 1:
             found[group] = {"tasks": list(names), **group_summary(inside)}
     return found
+
+
+def _metric(mean: float, errors: Errors) -> dict[str, float | None]:
+    return {"mean": mean, "stderr": errors.plain, "stderr_clustered": errors.clustered}
+
+
+def errors_in(summary: Mapping[str, Any], metric: str) -> Errors:
+    """The errors that a task's or group's summary has of a metric."""
+    found = summary["metrics"][metric]
+    has_clusters = summary["clusters"] < summary["samples"]
+    return Errors(found["stderr"], found["stderr_clustered"], has_clusters)
+
+
+def harness_errors(metric: str, errors: Errors, filter_name: str) -> dict[str, float | str]:
+    """The errors of a metric as lmms-eval's part of the results has them, by its names."""
+    clustered = errors.clustered if errors.has_clusters else None
+    named = {"stderr": errors.plain, "stderr_clt": errors.plain, "stderr_clustered": clustered}
+    return {
+        f"{metric}_{name},{filter_name}": "N/A" if error is None else error
+        for name, error in named.items()
+    }
 
 
 def figures(results: Mapping[str, Any], name: str) -> dict[str, float]:
@@ -185,7 +191,7 @@ def _warnings(task: Mapping[str, Any]) -> list[str]:
     ):
         if share := task["metrics"].get(name, {}).get("mean", 0):
             found.append(f"{round(share * count / 100)} of {count} samples {what}")
-    if (share := task["metrics"].get("mismatch", {}).get("mean", 0)) > _MANY_MISMATCHES:
+    if (share := task["metrics"].get("mismatch", {}).get("mean", 0)) > MANY_MISMATCHES:
         found.append(f"{share:.0f} % of the last answers are no option of the list")
     return found
 
@@ -193,10 +199,10 @@ def _warnings(task: Mapping[str, Any]) -> list[str]:
 def _expected(task: Mapping[str, Any]) -> int | None:
     """How many samples the official evaluation has; ``None`` if the task is none of it."""
     try:
-        ids = versions.of(task["protocol"]).sample_ids
+        listed = versions.of(task["protocol"]).listed(Dataset.of_task(task["dataset"]))
     except (KeyError, ProtocolError):
         return None
-    if ids is None:
+    if listed is None:
         return None
-    listed = len(ids[Dataset.of_task(task["dataset"])])
-    return min(listed, OPEN_ENDED_SAMPLES) if task["kind"] == OpenEnded.KIND else listed
+    is_open_ended = RecordKind(task["kind"]) is RecordKind.OPEN_ENDED
+    return len(published.open_ended_subset(len(listed)) if is_open_ended else listed)

@@ -9,7 +9,7 @@ from typing import Any
 from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.results import metrics
 from proactivebench_tasks.results.summary import BOUNDS, PART
-from proactivebench_tasks.transcripts.open_ended import OpenEnded
+from proactivebench_tasks.transcripts.record import RecordKind
 
 
 def render(results: Mapping[str, Any]) -> str:
@@ -58,12 +58,15 @@ def _order(task: Mapping[str, Any]) -> tuple[bool, list[str], int]:
     datasets = [dataset.task for dataset in Dataset]
     dataset = task.get("dataset")
     position = datasets.index(dataset) if dataset in datasets else len(datasets)
-    is_open_ended = task["kind"] == OpenEnded.KIND
-    return is_open_ended, sorted(map(str, task.get("variant", {}).items())), position
+    return _is_open_ended(task), sorted(map(str, task.get("variant", {}).items())), position
+
+
+def _is_open_ended(task: Mapping[str, Any]) -> bool:
+    return RecordKind(task["kind"]) is RecordKind.OPEN_ENDED
 
 
 def _title(task: Mapping[str, Any]) -> str:
-    kind = "open-ended" if task["kind"] == OpenEnded.KIND else "multiple choice"
+    kind = "open-ended" if _is_open_ended(task) else "multiple choice"
     asked = {k: v for k, v in task.get("variant", {}).items() if k not in ("open_ended", "judge")}
     variant = ", ".join(
         k if v is True else f"{k} {getattr(v, 'value', v)}" for k, v in asked.items()
@@ -101,7 +104,7 @@ def _table(title: str, names: Sequence[str], part: Mapping[str, Any]) -> str:
 def _cells(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[list[str]]:
     rows = list(rows)
     first = rows[0][1]
-    listed = [m.name for m in metrics.of_kind(first["kind"]).values() if m.is_listed]
+    listed = [metric.name for metric in metrics.listed(RecordKind(first["kind"]))]
     bounds = [bound for bound in BOUNDS if bound in first]
     more = [name for name in ("acc_lenient",) if name in first["metrics"]]
     table = [["", "samples", *listed, *(b.replace("_", " ") for b in bounds), *more]]
@@ -124,11 +127,11 @@ def _cells(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[list[str]]:
 
 def _is_count(metric: str, task: Mapping[str, Any]) -> bool:
     """Whether a metric is a number a sample, not a share in %."""
-    return metric == "ps" and task["kind"] != OpenEnded.KIND
+    return metric == "ps" and not _is_open_ended(task)
 
 
 def _with_error(value: Mapping[str, Any], digits: int) -> str:
-    error = value["stderr_clustered"] if value["stderr_clustered"] is not None else value["stderr"]
+    error = value["stderr_clustered"]
     shown = "?" if error is None else f"{error:.{digits}f}"
     return f"{value['mean']:.{digits}f} ± {shown}"
 
@@ -152,7 +155,7 @@ def _notes(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
         notes.append(f"thinking is taken out of answers before they are graded: {shown}")
     else:
         notes.append("answers are graded with any thinking in them, as the published script does")
-    if tasks[0]["kind"] == OpenEnded.KIND:
+    if _is_open_ended(tasks[0]):
         notes.append("ps is a share here; best acc: some datasets accept no category as an answer")
     if any(str(task.get("protocol", "")).startswith("builtin") for task in tasks):
         notes.append("demo data and wording: these numbers compare to no others")

@@ -20,12 +20,15 @@ from lmms_eval.api.instance import (
 )
 
 from proactivebench_tasks.errors import GenerationError, HarnessError
+from proactivebench_tasks.rollout.no_answer import MARK, ModelReply
 from proactivebench_tasks.rollout.rollout import Failure, Outcome
 from proactivebench_tasks.transcripts.answer import Answer, Cost, Origin
 
 #: How the texts begin that wrappers return as if the model had said them: the request failed, or
-#: the budget of tokens is used up; the provider refused; a server gave no text (async_openai).
+#: the budget of tokens is used up; the provider refused; a server gave no text (async_openai). Ours
+#: is followed by the reason.
 _NO_ANSWER = (
+    MARK,
     "[LMMS_EVAL_",
     "[SAFETY_BLOCKED:",
     'Error: can only concatenate str (not "NoneType")',
@@ -69,7 +72,7 @@ class CheckedModel:
             self.seconds += time.perf_counter() - started
         for request, response in zip(requests, responses, strict=True):
             self.outcomes[id(request)] = self._checked(response)
-        return [_keepable(self.outcomes[id(request)]) for request in requests]
+        return [may_be_kept(self.outcomes[id(request)]) for request in requests]
 
     def _responses(self, requests: list[Instance]) -> Sequence[Any]:
         responses = self._lm.generate_until([self._for_wrapper(r) for r in requests])
@@ -92,17 +95,39 @@ class CheckedModel:
         return own
 
     def _checked(self, response: Any) -> Outcome:
-        if _is_answer(response):
-            answer = _answer(response, Origin.MODEL)
-            if not is_failure(answer.text):
-                return answer
-        wrapper = type(self._lm).__name__
-        return Failure(GenerationError(f"wrapper {wrapper} returned no answer: {response!r:.500}"))
+        if not _has_known_shape(response):
+            return Failure(GenerationError(self._no_answer(response)))
+        answer = _answer(response, Origin.MODEL)
+        fault = self._fault(answer)
+        return answer if fault is None else Failure(GenerationError(fault), answer.cost)
+
+    def _fault(self, answer: Answer) -> str | None:
+        """Why a text is no answer; ``None`` if it is one."""
+        if answer.text.startswith(MARK):
+            return answer.text.removeprefix(MARK)
+        if is_failure(answer.text):
+            return self._no_answer(answer.text)
+        tokens = answer.cost.tokens
+        return ModelReply(
+            answer.text,
+            output_tokens=tokens.get("output_tokens", 0),
+            reasoning_tokens=tokens.get("reasoning_tokens", 0),
+            limit=self._gen_kwargs.get("max_new_tokens") or 0,
+        ).fault()
+
+    def _no_answer(self, returned: Any) -> str:
+        return f"wrapper {type(self._lm).__name__} returned no answer: {returned!r:.500}"
 
 
 def is_failure(text: str) -> bool:
     """Whether a wrapper says by this text that there is no answer."""
     return text.startswith(_NO_ANSWER)
+
+
+def is_worth_keeping(text: str) -> bool:
+    """Whether the response cache may keep a text: neither a failure nor an empty answer, which some
+    wrappers return when generation fails."""
+    return bool(text.strip()) and not is_failure(text)
 
 
 def from_cache(response: Any) -> Answer:
@@ -115,8 +140,8 @@ def _answer(response: Any, origin: Origin) -> Answer:
     return Answer(text, origin, Cost(tokens=counts.to_dict() if counts else {}))
 
 
-def _is_answer(response: Any) -> bool:
-    """Whether a response has a shape that the harness knows; it makes text of any other."""
+def _has_known_shape(response: Any) -> bool:
+    """Whether the harness knows the shape of a response; it makes text of any other."""
     if isinstance(response, GenerationResult):
         return isinstance(response.text, str)
     if isinstance(response, (tuple, list)) and len(response) == 2:
@@ -124,8 +149,9 @@ def _is_answer(response: Any) -> bool:
     return isinstance(response, str)
 
 
-def _keepable(outcome: Outcome) -> Any:
-    if isinstance(outcome, Failure) or not outcome.text.strip():
+def may_be_kept(outcome: Outcome) -> Any:
+    """What the response cache may keep of an outcome; ``None`` for nothing."""
+    if isinstance(outcome, Failure) or not is_worth_keeping(outcome.text):
         return None
     # A pair, unlike a GenerationResult, keeps its counts in the cache.
     tokens = outcome.cost.tokens

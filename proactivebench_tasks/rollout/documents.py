@@ -42,7 +42,7 @@ def sample(doc: Document) -> Sample:
 
 def episode(doc: Document, variant: Variant) -> Episode:
     """A fresh episode of a document."""
-    return Episode(sample(doc), suite(doc).protocol, variant.mode, variant.seed, variant.hint)
+    return variant.episode(sample(doc), suite(doc).protocol)
 
 
 def observe(episode: Episode, variant: Variant) -> Observation:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lmms_eval.api.instance import Instance
@@ -21,6 +21,7 @@ from lmms_eval.caching.response_cache import is_deterministic
 from loguru import logger
 
 from proactivebench_tasks.rollout.checked_model import CheckedModel, ModelRaised, from_cache
+from proactivebench_tasks.rollout.request import EpisodeRequest
 from proactivebench_tasks.rollout.rollout import Failure, Outcome, Rollout
 from proactivebench_tasks.rollout.visuals import Visuals, VisualsLoader
 from proactivebench_tasks.transcripts.answer import Cost
@@ -28,38 +29,43 @@ from proactivebench_tasks.transcripts.answer import Cost
 Outcomes = Iterator[tuple[Rollout, Outcome]]
 
 
-class Generator:
-    """Makes the calls of one task.
+@dataclass(frozen=True)
+class Calls:
+    """How calls of the wrapper are made: what is called before each, after how many seconds the
+    log says which samples are in it, and what decodes its images."""
 
-    ``batch`` is the wrapper's batch size. ``before_call`` is called before each call of the
-    wrapper. ``slow_call``: seconds after which the log says which samples are in a call. ``pool``
-    decodes images.
-    """
+    before: Callable[[], object]
+    slow: float
+    decoders: Executor
+
+
+class Generator:
+    """Makes the calls of one task. ``batch`` is the wrapper's batch size."""
 
     def __init__(
         self,
         lm: Any,
         gen_kwargs: Mapping[str, Any],
         cache: Any,
-        batch: int,
-        before_call: Callable[[], object],
-        slow_call: float,
-        pool: Executor,
+        calls: Calls,
+        batch: int = 1,
     ) -> None:
         self._lm = lm
         self._gen_kwargs = gen_kwargs
         self._cache = cache
-        self._batch = batch
-        self._before_call = before_call
-        self._slow_call = slow_call
+        #: How many requests make a whole batch.
+        self.batch = batch
+        self._calls = calls
         self.is_simple: bool = getattr(lm, "is_simple", True)
         #: Whether an equal request gets an equal answer, as far as the arguments decide it.
         self.is_greedy = is_deterministic("generate_until", dict(gen_kwargs))
+        #: Rollouts whose turn is being asked while this generator is not at work.
+        self.asked: set[Rollout] = set()
         #: Requests that the wrapper was given, failed calls included.
         self.generations = 0
         self._most = sys.maxsize  # requests in one call; less once memory ran out
         looks = getattr(lm, "needs_images", True)
-        self._loader = VisualsLoader(pool, batch, chat=not self.is_simple, look=looks)
+        self._loader = VisualsLoader(calls.decoders, batch, chat=not self.is_simple, look=looks)
 
     def outcomes(self, rollouts: Sequence[Rollout]) -> Outcomes:
         """One turn of each rollout; what came of it, in no certain order.
@@ -73,7 +79,10 @@ class Generator:
             while rest:
                 now, rest = rest[: self._most], rest[self._most :]
                 for rollout, outcome in self._call(now, piece.visuals, spent):
-                    yield rollout, _with_cost(outcome, spent.get(rollout, Cost()))
+                    yield rollout, with_cost(outcome, spent.get(rollout, Cost()))
+
+    def interrupted(self) -> None:
+        """The run ends before what is being asked was answered."""
 
     def empty_call(self, rollout: Rollout) -> None:
         """A call of the wrapper whose answer nobody reads. Other ranks are not told of it."""
@@ -86,9 +95,9 @@ class Generator:
     ) -> Outcomes:
         """One call, or, if it fails, several. What they cost is added to ``spent``."""
         requests = [self._request(rollout, visuals) for rollout in rollouts]
-        model = CheckedModel(self._lm, self._gen_kwargs, self._before_call)
+        model = CheckedModel(self._lm, self._gen_kwargs, self._calls.before)
         try:
-            with _watched(rollouts, self._slow_call):
+            with _watched(rollouts, self._calls.slow):
                 outcomes = self._send(model, requests)
         except Exception as error:
             self._note(rollouts, requests, model, spent)
@@ -134,7 +143,7 @@ class Generator:
             yield from self._call(rollouts[half:], visuals, spent)
 
     def _shrink(self, tried: int) -> None:
-        self._most = max(1, min(tried, self._batch) // 2)
+        self._most = max(1, min(tried, self.batch) // 2)
         logger.warning(
             f"out of memory with {tried} requests in a call: going on with {self._most} at a time; "
             f"a smaller --batch_size would have been faster"
@@ -165,7 +174,7 @@ class Generator:
             for request, response in zip(requests, cached, strict=True)
         ]
 
-    def _from_cache(self, model: CheckedModel, requests: list[Instance]) -> list[Any]:
+    def _from_cache(self, model: Any, requests: list[Instance]) -> list[Any]:
         """What the cache returns, the model's answers among it; ``None`` for each if it fails."""
         try:
             return list(self._cache.execute(model, "generate_until", requests))
@@ -177,19 +186,20 @@ class Generator:
             self._cache = None
             return [None] * len(requests)
 
-    def _request(self, rollout: Rollout, visuals: Visuals) -> Instance:
-        _, _, _, _, doc_id, task, split = rollout.request.args
+    def _request(self, rollout: Rollout, visuals: Visuals | None) -> Instance:
+        asked = EpisodeRequest.of(rollout.request)
         # The empty mapping stands for the generation arguments: see CheckedModel.
+        head: tuple[Any, ...]
         head = (rollout.text, {}, visuals) if self.is_simple else (rollout.text, visuals, {})
         return Instance(
             request_type="generate_until",
-            arguments=(*head, doc_id, task, split),
+            arguments=(*head, asked.doc_id, asked.task, asked.split),
             idx=rollout.turn_id(self._gen_kwargs, sampled=not self.is_greedy),
             metadata=dict(rollout.request.metadata),
         )
 
 
-def _with_cost(outcome: Outcome, spent: Cost) -> Outcome:
+def with_cost(outcome: Outcome, spent: Cost) -> Outcome:
     """An outcome with the calls and seconds that it took; the tokens stay."""
     seconds = round(spent.seconds, 4)
     cost = Cost(calls=spent.calls, seconds=seconds, tokens=outcome.cost.tokens)
@@ -201,20 +211,22 @@ def _watched(rollouts: Sequence[Rollout], limit: float) -> Iterator[None]:
     """Say which samples are in a call that takes over ``limit`` seconds. Whether it hangs is for
     the user to tell."""
 
-    def warn() -> None:
-        names = ", ".join(str(rollout.episode.sample.id) for rollout in rollouts)
-        logger.warning(
-            f"a call of the model has taken over {limit:.0f} s; in it are these samples of "
-            f"{rollouts[0].episode.dataset.value}: {names}"
-        )
-
-    timer = threading.Timer(limit, warn)
+    timer = threading.Timer(limit, say_slow, [rollouts, limit])
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+
+
+def say_slow(rollouts: Sequence[Rollout], limit: float) -> None:
+    """Say that a call with these rollouts has taken over ``limit`` seconds."""
+    names = ", ".join(str(rollout.episode.sample.id) for rollout in rollouts)
+    logger.warning(
+        f"a call of the model has taken over {limit:.0f} s; in it are these samples of "
+        f"{rollouts[0].episode.dataset.value}: {names}"
+    )
 
 
 def _is_out_of_memory(error: Exception) -> bool:

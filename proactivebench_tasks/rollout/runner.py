@@ -1,7 +1,7 @@
 """Runner: plays many episodes at once through any model wrapper, one turn of each a call.
 
-A window of unfinished episodes is in play. Each call carries one turn of each of them, whole
-batches of the longest; those that are over make room for new ones.
+A window of unfinished episodes is in play. Each call carries the next turn of as many of them as
+make whole batches, the longest first; those that are over make room for new ones.
 
 What a wrapper may rely on: a call holds one task, each document at most once, one shared callable
 that finds the images from the document, and its own copy of the generation arguments.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from lmms_eval.api.instance import Instance
@@ -20,16 +20,17 @@ from tqdm import tqdm
 
 from proactivebench_tasks import config
 from proactivebench_tasks.errors import HarnessError
-from proactivebench_tasks.rollout import lockstep
+from proactivebench_tasks.rollout import concurrency, lockstep
+from proactivebench_tasks.rollout.continuous import ContinuousGenerator
 from proactivebench_tasks.rollout.failures import FailurePolicy, Failures
-from proactivebench_tasks.rollout.generate import Generator
+from proactivebench_tasks.rollout.generate import Calls, Generator
 from proactivebench_tasks.rollout.lockstep import Lockstep
+from proactivebench_tasks.rollout.request import EpisodeRequest
 from proactivebench_tasks.rollout.rollout import Outcome, Rollout, start
 from proactivebench_tasks.rollout.tally import Tally
 from proactivebench_tasks.rollout.visuals import DECODERS
 from proactivebench_tasks.transcripts.answer import Answer
 from proactivebench_tasks.transcripts.thinking import Tags
-from proactivebench_tasks.transcripts.variant import Variant
 
 
 def run(
@@ -46,7 +47,7 @@ def run(
     tasks: dict[str, list[int]] = {}
     for position, request in enumerate(requests):
         if not request.metadata.get("__padding_only__"):
-            tasks.setdefault(request.args[5], []).append(position)
+            tasks.setdefault(EpisodeRequest.of(request).task, []).append(position)
     responses: list[Any] = [""] * len(requests)
     with _setting_up(lm, response_cache) as session:
         # All runners first: what a later task lacks is said before an earlier one is played.
@@ -63,7 +64,7 @@ def run(
             runner.report()
         if session.step.needed:
             idle = requests[0]
-            task = idle.args[5]
+            task = EpisodeRequest.of(idle).task
             runner = runners.get(task) or TaskRunner(lm, task, idle, session, ())
             session.step.drain(lambda: runner.empty_call(idle))
         session.failures.end()
@@ -73,30 +74,46 @@ def run(
 class Session:
     """What the tasks of a run share."""
 
-    def __init__(self, lm: Any, response_cache: Any, pool: Executor) -> None:
+    def __init__(self, lm: Any, response_cache: Any, threads: ExitStack) -> None:
         configured = config.get()
         self.batch = _batch_size(lm)
+        self.step: Lockstep = lockstep.of(lm)
+        self.concurrency = None if self.step.needed else concurrency.of(lm)
+        most = self.concurrency.most if self.concurrency else 0
         #: Number of unfinished episodes in play.
-        self.window = configured.window or max(64, 8 * self.batch)
+        self.window = configured.window or max(64, 8 * self.batch, 2 * most)
         self.slow_call = configured.slow_call
         self.cache = response_cache
-        self.pool = pool
-        self.step: Lockstep = lockstep.of(lm)
+        self._decoders = _pool(threads, DECODERS, "decode")
+        self._senders = _pool(threads, most, "request") if most else None
         is_alone = getattr(lm, "world_size", 1) == 1
         self.failures = Failures(FailurePolicy(configured.max_failed, self.window, is_alone))
+
+    def generator(self, lm: Any, gen_kwargs: Mapping[str, Any]) -> Generator:
+        """What makes the calls of a task, in the way that suits the wrapper."""
+        each = Calls(self.step.call, self.slow_call, self._decoders)
+        if self.concurrency is None or self._senders is None:
+            return Generator(lm, gen_kwargs, self.cache, each, self.batch)
+        return ContinuousGenerator(
+            lm, gen_kwargs, self.cache, each, self.concurrency, self._senders
+        )
+
+
+def _pool(opened: ExitStack, threads: int, name: str) -> Executor:
+    pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    opened.callback(pool.shutdown, wait=False, cancel_futures=True)
+    return pool
 
 
 @contextmanager
 def _setting_up(lm: Any, response_cache: Any) -> Iterator[Session]:
-    pool = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
-    try:
-        yield Session(lm, response_cache, pool)
-    except KeyboardInterrupt:
-        cached = response_cache is not None
-        kept = "the same command resumes" if cached else "with --use_cache it would resume"
-        raise KeyboardInterrupt(f"interrupted while playing; {kept}") from None
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    with ExitStack() as threads:
+        try:
+            yield Session(lm, response_cache, threads)
+        except KeyboardInterrupt:
+            cached = response_cache is not None
+            kept = "the same command resumes" if cached else "with --use_cache it would resume"
+            raise KeyboardInterrupt(f"interrupted while playing; {kept}") from None
 
 
 def _waves(requests: Sequence[Instance], positions: Sequence[int]) -> list[list[int]]:
@@ -104,7 +121,7 @@ def _waves(requests: Sequence[Instance], positions: Sequence[int]) -> list[list[
     seen: Counter[object] = Counter()
     waves: list[list[int]] = []
     for position in positions:
-        doc_id = requests[position].args[4]
+        doc_id = EpisodeRequest.of(requests[position]).doc_id
         if seen[doc_id] == len(waves):
             waves.append([])
         waves[seen[doc_id]].append(position)
@@ -116,21 +133,13 @@ class TaskRunner:
     """Plays the episodes of one task."""
 
     def __init__(self, lm: Any, task: str, example: Instance, session: Session, tags: Tags) -> None:
-        _, gen_kwargs, _, doc_to_text, _, _, _ = example.args
+        request = EpisodeRequest.of(example)
         self.lm = lm
         self.task = task
         self.session = session
         self.tags = tags
-        self.variant = Variant.parse(doc_to_text.keywords.get("lmms_eval_specific_kwargs"))
-        self.generator = Generator(
-            lm,
-            gen_kwargs or {},
-            session.cache,
-            session.batch,
-            before_call=session.step.call,
-            slow_call=session.slow_call,
-            pool=session.pool,
-        )
+        self.variant = request.variant
+        self.generator = session.generator(lm, request.gen_kwargs or {})
         # An equal observation gets an equal answer from a greedy model: it is not asked again.
         self.reuse = self.generator.is_greedy and getattr(lm, "deterministic", True)
         self.tally = Tally(task, self.variant, tags)
@@ -151,19 +160,26 @@ class TaskRunner:
         self.tally.start(len(rollouts))
         rank = getattr(self.lm, "rank", 0)
         with tqdm(desc=self.task, unit="turn", disable=rank != 0) as bar:
-            while queue or live:
-                while queue and len(live) < self.session.window:
-                    live.append(queue.popleft())
-                for rollout, outcome in self.generator.outcomes(self._chosen(live)):
-                    self._take(rollout, outcome)
-                for rollout in live:
-                    while self.reuse and not rollout.over and (known := rollout.known_answer()):
-                        self._take(rollout, known)
-                    if rollout.over:
-                        self.tally.end(rollout)
-                live = [rollout for rollout in live if not rollout.over]
-                self.tally.show(bar)
+            try:
+                while queue or live:
+                    while queue and len(live) < self.session.window:
+                        live.append(queue.popleft())
+                    for rollout, outcome in self.generator.outcomes(self._chosen(live)):
+                        self._go_on(rollout, outcome)
+                    live = [rollout for rollout in live if not rollout.over]
+                    self.tally.show(bar)
+            except BaseException:
+                self.generator.interrupted()
+                raise
         return rollouts
+
+    def _go_on(self, rollout: Rollout, outcome: Outcome) -> None:
+        """Let a rollout take what came of its turn, and the answers that are known already."""
+        self._take(rollout, outcome)
+        while self.reuse and not rollout.over and (known := rollout.known_answer()):
+            self._take(rollout, known)
+        if rollout.over:
+            self.tally.end(rollout)
 
     def empty_call(self, request: Instance) -> None:
         """A call of the wrapper whose answer nobody reads."""
@@ -182,18 +198,20 @@ class TaskRunner:
             )
 
     def _start(self, request: Instance, repeat: int) -> Rollout:
-        _, _, _, _, doc_id, task, split = request.args
-        documents: Sequence[Mapping[str, Any]] = self.lm.task_dict[task][split]
-        return start(request, repeat, documents[doc_id], self.variant, documents, self.tags)
+        asked = EpisodeRequest.of(request)
+        documents = asked.documents(self.lm)
+        return start(request, repeat, documents[asked.doc_id], self.variant, documents, self.tags)
 
     def _chosen(self, live: list[Rollout]) -> list[Rollout]:
-        """Who is asked next: whole batches, as long as there is one, longest episodes first."""
-        batch = self.session.batch
-        whole = len(live) - len(live) % batch or len(live)
-        if whole == len(live):
-            return live
-        order = sorted(range(len(live)), key=lambda i: -live[i].turns_left)[:whole]
-        return [live[i] for i in sorted(order)]
+        """Who is asked next: whole batches, as long as there is one, longest episodes first.
+        Not those that are being asked already."""
+        idle = [rollout for rollout in live if rollout not in self.generator.asked]
+        batch = self.generator.batch
+        whole = len(idle) - len(idle) % batch or len(idle)
+        if whole == len(idle):
+            return idle
+        order = sorted(range(len(idle)), key=lambda i: -idle[i].turns_left)[:whole]
+        return [idle[i] for i in sorted(order)]
 
     def _take(self, rollout: Rollout, outcome: Outcome) -> None:
         """Let a rollout go on with what came of its turn, and keep count."""

@@ -8,13 +8,12 @@ from typing import Any
 from loguru import logger
 
 from proactivebench_tasks.environments.lenient import Mismatch
+from proactivebench_tasks.results.metrics import MANY_MISMATCHES
 from proactivebench_tasks.rollout.rollout import Outcome, Rollout
 from proactivebench_tasks.transcripts.answer import Answer, Origin
 from proactivebench_tasks.transcripts.thinking import Tags, spoken
 from proactivebench_tasks.transcripts.variant import Variant
 
-#: Share of samples whose last answer is no option, above which the log says so.
-_MANY = 0.5
 _EXAMPLES, _EXAMPLE_LENGTH = 3, 80
 
 _MORE_ROOM = "`--gen_kwargs max_new_tokens=4096` gives it more room"
@@ -107,7 +106,7 @@ class Tally:
                 f"{self._task}: {count['cut']} of {origins.total()} answers were cut off while the "
                 f"model was thinking, so nothing of them is graded: {_MORE_ROOM}"
             )
-        if self._mismatches.total() > _MANY * count["over"]:
+        if 100 * self._mismatches.total() > MANY_MISMATCHES * count["over"]:
             self._report_mismatches()
 
     def _report_mismatches(self) -> None:

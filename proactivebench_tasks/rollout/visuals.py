@@ -111,13 +111,14 @@ class VisualsLoader:
         """Each rollout with its images, a bounded number of them ahead."""
         coming: deque[tuple[Rollout, Future[list[Image] | Failure]]] = deque()
         for rollout in rollouts:
-            coming.append((rollout, self._pool.submit(self._images, rollout)))
+            coming.append((rollout, self._pool.submit(self.images, rollout)))
             if len(coming) > _BLOCKS_AHEAD * self._block:
                 yield _done(coming.popleft())
         while coming:
             yield _done(coming.popleft())
 
-    def _images(self, rollout: Rollout) -> list[Image] | Failure:
+    def images(self, rollout: Rollout) -> list[Image] | Failure:
+        """The images of all that a rollout shows, decoded, or why they cannot be."""
         if not self._look:
             return []
         try:

@@ -9,7 +9,15 @@ from pydantic import BaseModel, ConfigDict
 
 from proactivebench_tasks.environments.episode import Episode, Observation
 from proactivebench_tasks.transcripts.answer import Answer, Cost
-from proactivebench_tasks.transcripts.record import Crop, Part, Provenance, Record, head, without
+from proactivebench_tasks.transcripts.record import (
+    Crop,
+    Part,
+    Provenance,
+    Record,
+    RecordKind,
+    head,
+    without,
+)
 from proactivebench_tasks.transcripts.thinking import spoken
 
 
@@ -38,6 +46,7 @@ class Judgement(Part):
     max_tokens: int | None = None
     comparable: bool | None = None
     raw: str | None = None
+    finish: str | None = None  # why the judge stopped writing, if its server said so
     verdict: tuple[int, ...] | None = None
     unscored: str | None = None
 
@@ -58,9 +67,9 @@ class Judgement(Part):
 class OpenEnded(Record):
     """An answer in the model's own words. ``generated`` is what the judge reads."""
 
-    KIND: ClassVar[str] = "open_ended"
+    KIND: ClassVar[RecordKind] = RecordKind.OPEN_ENDED
 
-    kind: str = KIND
+    kind: RecordKind = KIND
     image: str  # path below the data folder
     file: str | None = None  # where it opens: a path, or an address that fsspec opens
     crop: Crop | None

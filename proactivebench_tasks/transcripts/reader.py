@@ -15,5 +15,6 @@ def read(text: str) -> Transcript | OpenEnded:
         if value["kind"] == kind.KIND:
             return kind.from_dict(value)
     raise RecordError(
-        f"a record of kind {value['kind']!r}, neither {Transcript.KIND!r} nor {OpenEnded.KIND!r}"
+        f"a record of kind {value['kind']!r}, neither {Transcript.KIND.value!r} nor "
+        f"{OpenEnded.KIND.value!r}"
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
@@ -36,6 +37,13 @@ SCHEMA = 2  # of what is written
 _TAGS_OF_SCHEMA_1 = [["<think>", "</think>"]]
 
 R = TypeVar("R", bound="Record")
+
+
+class RecordKind(str, Enum):
+    """The kinds of record, as they and results name themselves."""
+
+    MULTIPLE_CHOICE = "multiple_choice"
+    OPEN_ENDED = "open_ended"
 
 
 def _box(value: object) -> object:
@@ -78,10 +86,10 @@ class Record(Part):
     """
 
     #: What tells the kinds of records apart.
-    KIND: ClassVar[str]
+    KIND: ClassVar[RecordKind]
 
     schema_number: Literal[2] = Field(default=2, alias="schema")
-    kind: str
+    kind: RecordKind
     protocol: str  # version
     suite: str
     dataset: Dataset
@@ -109,7 +117,7 @@ class Record(Part):
         """Read a record back from plain values, such as ``json`` makes of its text."""
         value = as_schema_2(value)
         if value["kind"] != cls.KIND:
-            raise RecordError(f"a record of kind {value['kind']!r}, not {cls.KIND!r}")
+            raise RecordError(f"a record of kind {value['kind']!r}, not {cls.KIND.value!r}")
         try:
             return cls.model_validate(value)
         except ValidationError as error:
@@ -129,6 +137,7 @@ class Record(Part):
     def to_dict(self) -> dict[str, Any]:
         """The record as plain values, such as ``json`` takes."""
         value = self.model_dump(by_alias=True)
+        value["kind"] = self.kind.value
         value["dataset"] = self.dataset.value
         value["variant"] = self.variant.asked_for()
         return without(value, "row", "sample")
@@ -188,7 +197,7 @@ def as_schema_2(value: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **value,
         "schema": SCHEMA,
-        "kind": "open_ended" if open_ended else "multiple_choice",
+        "kind": (RecordKind.OPEN_ENDED if open_ended else RecordKind.MULTIPLE_CHOICE).value,
         "suite": "demo" if str(value.get("protocol")).startswith("builtin") else "official",
         "variant": setting,
         "reasoning_tags": _TAGS_OF_SCHEMA_1 if stripped else [],

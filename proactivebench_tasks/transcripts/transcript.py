@@ -18,7 +18,15 @@ from proactivebench_tasks.protocol.protocol import Protocol
 from proactivebench_tasks.protocol.samples import Sample
 from proactivebench_tasks.transcripts.answer import Answer, Cost, Origin
 from proactivebench_tasks.transcripts.conversation import Exchange
-from proactivebench_tasks.transcripts.record import Crop, Part, Provenance, Record, head, without
+from proactivebench_tasks.transcripts.record import (
+    Crop,
+    Part,
+    Provenance,
+    Record,
+    RecordKind,
+    head,
+    without,
+)
 from proactivebench_tasks.transcripts.thinking import Spoken, spoken
 
 #: Fields of a turn or an example that are left out where they say nothing.
@@ -59,9 +67,9 @@ class TurnRecord(Part):
 class Transcript(Record):
     """A played sample, turn by turn. ``error`` says why it failed; it is ``None`` for most."""
 
-    KIND: ClassVar[str] = "multiple_choice"
+    KIND: ClassVar[RecordKind] = RecordKind.MULTIPLE_CHOICE
 
-    kind: str = KIND
+    kind: RecordKind = KIND
     examples: tuple[ExampleRecord, ...]
     turns: tuple[TurnRecord, ...]
     num_turns: int
@@ -110,9 +118,8 @@ class Transcript(Record):
         """
         if self.error is not None:
             return None
-        variant = self.variant
         try:
-            episode = Episode(sample, protocol, variant.mode, variant.seed, variant.hint)
+            episode = self.variant.episode(sample, protocol)
             for turn in self.turns:
                 episode.step(turn.answer)
         except (DataError, ValueError) as error:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
+from proactivebench_tasks.config import JudgeKind
 from proactivebench_tasks.environments.environment import Mode
+from proactivebench_tasks.environments.episode import Episode
 from proactivebench_tasks.errors import HarnessError
-
-Count = Annotated[int, Field(ge=0)]
+from proactivebench_tasks.protocol.protocol import Protocol
+from proactivebench_tasks.protocol.samples import Sample
 
 
 class Variant(BaseModel):
@@ -23,7 +25,7 @@ class Variant(BaseModel):
     #: Keep earlier turns (image, prompt, answer) in the conversation.
     history: bool = False
     #: Worked examples before the sample.
-    icl: Count = 0
+    icl: NonNegativeInt = 0
     #: Keep an example's first and last turn only.
     icl_ends_only: bool = False
     #: Precede an example's suggestions with the protocol's chain of thought.
@@ -31,7 +33,7 @@ class Variant(BaseModel):
     #: Make examples for every dataset, by a rule of our own (see rollout/icl.py).
     icl_generic: bool = False
     #: Scale images down to this short edge, in pixels; 0 leaves them as they are.
-    short_edge: Count = 0
+    short_edge: NonNegativeInt = 0
     #: Open-ended generation: no list, one turn, a judge.
     open_ended: bool = False
     #: Append the fixed sentence that asks the model to say how to help it (open-ended only).
@@ -39,11 +41,16 @@ class Variant(BaseModel):
     #: Kind of judge (open-ended only); the environment's PROACTIVEBENCH_JUDGE comes first.
     judge: str = ""
     #: Seed of what random mode draws, together with the sample.
-    seed: Count = 0
+    seed: NonNegativeInt = 0
 
     def asked_for(self) -> dict[str, Any]:
         """What differs from the default."""
         return self.model_dump(exclude_defaults=True)
+
+    def episode(self, sample: Sample, protocol: Protocol) -> Episode:
+        """A fresh episode of a sample in this variant: the one that is played, and the one that its
+        answers are scored by."""
+        return Episode(sample, protocol, self.mode, self.seed, self.hint)
 
     @property
     def several_images(self) -> bool:
@@ -75,6 +82,8 @@ class Variant(BaseModel):
             for key, other in needs.items()
             if getattr(self, key) and not getattr(self, other)
         ]
+        if self.judge and self.judge not in (kinds := [kind.value for kind in JudgeKind]):
+            found.append(f"judge is {self.judge!r}; expected one of {', '.join(kinds)}")
         if self.open_ended:
             if self.mode is not Mode.NORMAL:
                 found.append(f"open_ended does not go with mode {self.mode.value}")

@@ -12,6 +12,9 @@ from typer.testing import CliRunner
 from proactivebench_tasks.cli.app import app
 from proactivebench_tasks.data import image_cache, prepared, zip_index
 from proactivebench_tasks.data.cache_parts import CachePart
+from proactivebench_tasks.data.download import Wanted
+from proactivebench_tasks.data.hub import HubFile, HubListing
+from proactivebench_tasks.data.hub_store import downloads
 from proactivebench_tasks.data.image_cache import ImageCache
 from proactivebench_tasks.data.store import LocalStore
 from proactivebench_tasks.data.suite import Suite
@@ -35,10 +38,12 @@ def full(own_cache: Path, tmp_path: Path) -> Path:
     assert LocalStore(data).archives.read(f"{ROD.value}/0_0.png")
     ImageCache.configured().get("key", lambda content: True, lambda: b"content")
     prepared.prepared(Suite.DEMO, ROD)
-    downloads = own_cache / "data"
-    (downloads / "below").mkdir(parents=True)
-    for name in (ROD.jsonl, "a.zip", "below/b.zip", "c.zip.1234.part"):
-        (downloads / name).write_bytes(b"downloaded")
+    HubListing("a" * 40, ()).save()
+    below = downloads() / "below"
+    below.mkdir(parents=True)
+    part = Wanted(HubFile("c.zip", 9, "12345678"), downloads() / "c.zip").part
+    for path in (downloads() / ROD.jsonl, downloads() / "a.zip", below / "b.zip", part):
+        path.write_bytes(b"downloaded")
     wheel = next(own_cache.glob("*.whl"), None)
     if wheel is None:
         (own_cache / "proactivebench-0.1.1-py3-none-any.whl").write_bytes(b"wheel")
@@ -70,7 +75,12 @@ def test_clearing_takes_what_runs_make_again_and_nothing_else(full: Path) -> Non
     before = held(full)
     command("clear")
     gone = before - held(full)
-    assert {name.partition("/")[0] for name in gone} == {"directories", "frames", "rows"}
+    assert {name.partition("/")[0] for name in gone} == {
+        "directories",
+        "frames",
+        "hub.json",
+        "rows",
+    }
     assert {part for part in CachePart if part.size() == 0} == {
         CachePart.INDEXES,
         CachePart.IMAGES,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import os
 import random
 import shutil
 import subprocess
 import sys
 import threading
+import warnings
 from collections import namedtuple
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes import hub_server, world
@@ -230,17 +235,37 @@ def test_sample_that_is_wrong_keeps_no_other_from_being_fetched(
     assert get(tmp_path / "data", ROD) == ["a.zip", "b.zip"]
 
 
-def test_damaged_part_is_found_by_its_checksum_and_deleted(hub: HubServer, tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    (file,) = (f for f in Hub().listing.files if f.path == "a.zip")
-    part = folder / f"a.zip.{file.etag[:8]}.part"
-    part.write_bytes(random.Random(0).randbytes(1000))
+def part_of(name: str, folder: Path) -> download.Wanted:
+    (file,) = (f for f in Hub().listing.files if f.path == name)
+    folder.mkdir(exist_ok=True)
+    return download.Wanted(file, folder / name)
+
+
+@pytest.mark.parametrize("size", [1, 1000, 99_999, 100_000, 3 * SIZE])
+def test_damaged_part_is_found_by_its_checksum_and_fetched_from_its_beginning(
+    hub: HubServer, tmp_path: Path, log: list[str], size: int
+) -> None:
+    part = part_of("a.zip", tmp_path / "data").part
+    part.write_bytes(random.Random(0).randbytes(size))
+    get(tmp_path / "data", ROD)
+    assert (tmp_path / "data" / "a.zip").read_bytes() == hub.files["test/a.zip"]
+    assert [line for line in log if line.startswith("WARNING")] == [
+        f"WARNING {part} was damaged; fetching it from its beginning\n"
+    ]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_archive_that_comes_out_wrong_is_deleted(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    part = part_of("a.zip", tmp_path / "data").part
+    if begun:
+        part.write_bytes(hub.files["test/a.zip"][:1000])
+    real = Hub.bytes_at
+    monkeypatch.setattr(Hub, "bytes_at", lambda *args: real(*args)[:-1] + b"?")
     with pytest.raises(DataError, match=r"a\.zip came out wrong.*SHA-256.*run the command again"):
-        get(folder, ROD)
-    assert not list(folder.glob("a.zip*"))
-    get(folder, ROD)
-    assert (folder / "a.zip").read_bytes() == hub.files["test/a.zip"]
+        get(tmp_path / "data", ROD)
+    assert not list((tmp_path / "data").glob("a.zip*"))
 
 
 def test_archive_of_another_size_is_fetched_anew(hub: HubServer, tmp_path: Path) -> None:
@@ -266,6 +291,180 @@ def test_two_downloads_at_once_fetch_once(hub: HubServer, tmp_path: Path) -> Non
     assert results == [["a.zip", "b.zip"]] * 2
     sizes = sum(len(hub.files[f"test/{name}"]) for name in ("a.zip", "b.zip"))
     assert hub.archive_bytes_sent - before == sizes
+
+
+# Disks whose locks do nothing
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+
+
+class Meeting:
+    """Halts the downloads of two threads where a test says so."""
+
+    def __init__(self, hub: HubServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.results: dict[str, object] = {}
+        self.dying: set[str] = set()
+        self._go = {name: threading.Semaphore(0) for name in ("first", "second")}
+        self._halted = threading.Semaphore(0)
+        self._threads: dict[str, threading.Thread] = {}
+        pieces = download._pieces
+
+        def halting(*args: Any) -> Iterator[bytes]:
+            name = threading.current_thread().name
+            for number, piece in enumerate(pieces(*args)):
+                if args[1].path == "a.zip" and number == self._pieces.get(name):
+                    self._halted.release()
+                    self._go[name].acquire()
+                    if name in self.dying:
+                        raise OSError("the cable is out")
+                yield piece
+
+        self._pieces: dict[str, int] = {}
+        monkeypatch.setattr(download, "_pieces", halting)
+
+    def start(self, name: str, halt_at: int | None = None) -> None:
+        """Let a download run, up to this piece of its own, or to its end."""
+        if halt_at is not None:
+            self._pieces[name] = halt_at
+        thread = threading.Thread(target=self._download, args=(name,), name=name, daemon=True)
+        self._threads[name] = thread
+        thread.start()
+        if halt_at is None:
+            thread.join(60)
+        else:
+            assert self._halted.acquire(timeout=60), self.results
+
+    def finish(self, name: str) -> None:
+        self._go[name].release()
+        self._threads[name].join(60)
+
+    def _download(self, name: str) -> None:
+        try:
+            self.results[name] = get(self.folder, ROD)
+        except Exception as error:
+            self.results[name] = error
+
+
+@pytest.mark.parametrize("first_at", [0, 5])
+@pytest.mark.parametrize("second_at", [None, 0, 3])
+@pytest.mark.parametrize("last", ["first", "second"])
+def test_without_locks_two_downloads_of_a_folder_damage_nothing(
+    hub: HubServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    no_locks: None,
+    first_at: int,
+    second_at: int | None,
+    last: str,
+) -> None:
+    """The first halts after so many pieces; the second goes to its end, or halts too; then one of
+    them ends before the other."""
+    folder = tmp_path / "data"
+    meeting = Meeting(hub, folder, monkeypatch)
+    meeting.start("first", first_at)
+    meeting.start("second", second_at)
+    for name in sorted(meeting.results.keys() ^ {"first", "second"}, key=lambda name: name == last):
+        meeting.finish(name)
+    assert meeting.results == {"first": ["a.zip", "b.zip"], "second": ["a.zip", "b.zip"]}
+    for name in ("a.zip", "b.zip"):
+        assert (folder / name).read_bytes() == hub.files[f"test/{name}"]
+    assert {path.name for path in folder.iterdir()} == {
+        *("a.zip", "b.zip", ROD.jsonl, ".download.lock")
+    }
+
+
+def test_without_locks_what_a_dying_download_leaves_is_gone_on_with(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_locks: None
+) -> None:
+    folder = tmp_path / "data"
+    meeting = Meeting(hub, folder, monkeypatch)
+    meeting.start("first", 6)
+    meeting.start("second", 0)
+    meeting.dying.add("first")
+    meeting.finish("first")
+    assert isinstance(meeting.results["first"], DataError)
+    meeting.finish("second")
+    assert meeting.results["second"] == ["a.zip", "b.zip"]
+    assert (folder / "a.zip").read_bytes() == hub.files["test/a.zip"]
+
+
+def deny_locks(monkeypatch: pytest.MonkeyPatch, folder: Path, number: int) -> None:
+    """Have locks on files below ``folder`` refused with this number of an error."""
+    real = fcntl.flock
+
+    def flock(file: int, operation: int) -> None:
+        if Path(f"/proc/self/fd/{file}").resolve().is_relative_to(folder):
+            raise OSError(number, os.strerror(number))
+        real(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_cache_of_the_hub_on_a_disk_without_locks_is_named_with_what_to_set(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    deny_locks(monkeypatch, tmp_path / "hf", number)
+    with pytest.raises(DataError, match=r"hf, on a disk without locks: .*Set HF_HOME to a folder"):
+        get(tmp_path / "data", ROD)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_disk_that_knows_no_locks_is_named_once_and_used(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: list[str], number: int
+) -> None:
+    folder = tmp_path / "data"
+    deny_locks(monkeypatch, folder, number)
+    with warnings.catch_warnings(action="ignore"):  # of filelock, which has another lock then
+        for _ in range(2):
+            assert get(folder, ROD) == ["a.zip", "b.zip"]
+    assert (folder / "a.zip").read_bytes() == hub.files["test/a.zip"]
+    named = [line for line in log if f"WARNING {folder} is on a disk without locks" in line]
+    assert len(named) == (number != errno.ENOSYS)
+
+
+_CHILD = """
+import fcntl, sys
+fcntl.flock = lambda *_: None
+from pathlib import Path
+from proactivebench_tasks.data import download
+from proactivebench_tasks.data.hub import Hub
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset
+download.PIECE = 100_000
+print("ready", flush=True)
+sys.stdin.readline()
+print(*(f.path for f in download.download(Hub(), [Dataset.ROD], Path(sys.argv[1]), BUILTIN)))
+"""
+
+
+@pytest.mark.slow
+def test_without_locks_two_processes_that_start_at_once_get_the_data(
+    hub: HubServer, tmp_path: Path, own_cache: Path
+) -> None:
+    folder = tmp_path / "data"
+    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home")}
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", _CHILD, str(folder)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for child in children:
+        assert child.stdout and child.stdout.readline() == "ready\n"
+    said = [child.communicate("\n", timeout=120)[0] for child in children]
+    assert said == ["a.zip b.zip\n"] * 4
+    for name in ("a.zip", "b.zip"):
+        assert (folder / name).read_bytes() == hub.files[f"test/{name}"]
+    assert (folder / ROD.jsonl).read_bytes() == hub.files[f"test/{ROD.jsonl}"]
 
 
 def test_nothing_is_written_outside_the_folder(

@@ -18,7 +18,10 @@ from typer.testing import CliRunner
 from proactivebench_tasks.cli.app import app
 from proactivebench_tasks.config import DATA_DIR
 from proactivebench_tasks.data import rows
+from proactivebench_tasks.data.hub import REPO
+from proactivebench_tasks.data.prepared import prepared
 from proactivebench_tasks.data.store import LocalStore
+from proactivebench_tasks.data.suite import Suite
 from proactivebench_tasks.data.verify import Findings, verify
 from proactivebench_tasks.demo import DATA as DEMO_DATA
 from proactivebench_tasks.environments.reachable import image_paths
@@ -204,6 +207,44 @@ def test_command_does_not_read_the_whole_hub(folder: Path) -> None:
     assert "--quick" in said
 
 
+@pytest.fixture
+def hugging_face(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test folder in the Hugging Face cache, as ``hf download`` leaves it."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
+    repository = tmp_path / "hf" / f"datasets--{REPO.replace('/', '--')}"
+    snapshot = repository / "snapshots" / ("a" * 40)
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("a" * 40)
+    return Path(shutil.copytree(folder, snapshot / "test"))
+
+
+def test_command_looks_at_what_lies_in_the_hugging_face_cache(hugging_face: Path) -> None:
+    code, said = run("verify", "--datasets", "rod,vsod")
+    assert code == 0, said
+    (hugging_face / ROD.value / "1_0.png").write_bytes(b"")
+    code, said = run("verify", "--datasets", "rod")
+    assert code == 1
+    assert f"Delete {hugging_face / ROD.value / '1_0.png'}" in said
+
+
+def test_downloads_come_before_the_hugging_face_cache(hugging_face: Path, own_cache: Path) -> None:
+    downloaded = Path(shutil.copytree(hugging_face, own_cache / "data"))
+    edit(downloaded, ROD, lambda table: table.pop(1))
+    assert "1 of 3 samples lack: 5" in run("verify", "--datasets", "rod")[1]
+    (hugging_face / VSOD.jsonl).unlink()
+    assert run("verify", "--datasets", "vsod")[0] == 0
+
+
+def test_what_is_in_neither_is_to_be_downloaded(hugging_face: Path, own_cache: Path) -> None:
+    (hugging_face / ROD.value / "1_0.png").unlink()
+    (hugging_face / VSOD.jsonl).unlink()
+    code, said = run("verify", "--datasets", "rod,vsod")
+    assert code == 1
+    data = own_cache / "data"
+    assert f"`proactivebench download --data-dir {data}` fetches it" in said
+    assert f"`proactivebench download --datasets vsod --data-dir {data}` gets it" in said
+
+
 def test_command_names_a_folder_that_is_none(tmp_path: Path) -> None:
     code, said = run("verify", "--data-dir", str(tmp_path / "none"))
     assert code == 2
@@ -264,6 +305,26 @@ def test_info_counts_samples(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert rows["imagenetc"].startswith("3 of 3 samples ")
     assert rows["mvpn"].startswith("2 of 3 samples, 1 row at fault: `proactivebench verify`")
     assert "it is a Git LFS pointer" in rows["coco"]
+
+
+def test_a_dataset_of_which_the_protocol_lists_nothing_counts_as_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of a user's own does: the published ids are those of the published seven."""
+    others = replace(PROTOCOL, sample_ids={VSOD: frozenset(IDS)})
+    monkeypatch.setattr(published, "load", lambda: others)
+    monkeypatch.setattr(published, "is_here", lambda: True)
+    monkeypatch.setenv(DATA_DIR, str(folder))
+    assert others.accepts(ROD, 99)
+    assert not others.accepts(VSOD, 99)
+    found = verify(LocalStore(folder), ROD, others)
+    assert (found.faults, found.samples, found.expected) == ((), 3, None)
+    assert prepared(Suite.OFFICIAL, ROD).read_text().count("\n") == 3
+    for command in ("info", "verify", "protocol"):
+        assert run(command)[0] == 0
+    rows = rows_of(run("info")[1])
+    assert rows["rod"].startswith("3 samples ")
+    assert rows["vsod"].startswith("3 of 3 samples ")
 
 
 def test_info_without_wording_counts_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -304,9 +304,9 @@ def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
             if cut:
                 assert trouble is not None
                 body = body[: trouble.after]
-            self.wfile.write(body)
-            with hub.lock:
+            with hub.lock:  # before the client has it, which may look at the sum at once
                 hub.sent[name] += len(body)
+            self.wfile.write(body)
             if cut:
                 self.wfile.flush()
                 self.connection.shutdown(socket.SHUT_RDWR)

@@ -75,7 +75,9 @@ class Act:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str | None = None  # instead of a completion
+    content_type: str = "application/json"  # of `body`
     cut: bool = False  # the connection, half way
+    reset: bool = False  # the connection, before anything is said
     finish: str = "stop"
 
 
@@ -91,6 +93,7 @@ class JudgeServer:
         self.attempts: Counter[int] = Counter()
         self.answered: Counter[int] = Counter()
         self.keys: set[str] = set()
+        self.hosts: set[str] = set()
         self.bodies: list[dict[str, Any]] = []
         self.under_way = self.peak = 0
         self.url = ""
@@ -137,6 +140,7 @@ class JudgeServer:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.bodies.append(body)
+        self.hosts.add(request.headers.get("Host", ""))
         self.keys.add(request.headers.get("Authorization", ""))
         number, count = read(body["messages"][-1]["content"])
         attempt = self.attempts[number]
@@ -157,6 +161,10 @@ class JudgeServer:
     async def _act(
         self, act: Act, number: int, count: int, request: web.Request
     ) -> web.StreamResponse:
+        if act.reset:
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
         if act.cut:
             response = web.StreamResponse(headers={"Content-Length": "1000"})
             await response.prepare(request)
@@ -169,7 +177,7 @@ class JudgeServer:
             return web.json_response(error, status=act.status, headers=act.headers)
         self.answered[number] += 1
         if act.body is not None:
-            return web.Response(text=act.body, content_type="application/json")
+            return web.Response(text=act.body, content_type=act.content_type, headers=act.headers)
         content = act.content
         if content is None:
             content = "Let me see.\n" + ", ".join(map(str, marks(number, count)))

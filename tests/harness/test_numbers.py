@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fakes import world
 from fakes.probe import (
     ALL,
     ROD,
@@ -24,6 +25,7 @@ from fakes.probe import (
     answers,
     expected,
     plan,
+    sample_id,
     scores,
 )
 from lmms_eval import evaluator
@@ -32,7 +34,11 @@ from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
 from lmms_eval.utils import make_table
 
 from proactivebench_tasks.environments.episode import Stop
+from proactivebench_tasks.model_patches import summary_table
 from proactivebench_tasks.protocol.samples import Dataset
+from proactivebench_tasks.results import rescore, summary
+from proactivebench_tasks.results.table import render
+from proactivebench_tasks.transcripts.transcript import Transcript
 
 DEFAULT_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
 CLEAN = {e.sample.id: [t.answer for t in e.turns] for e in expected(Dataset.VSOD, 14)}
@@ -230,9 +236,6 @@ def test_the_error_of_a_group_is_that_of_a_plain_mean(lab: Lab) -> None:
 
 
 def test_samples_of_one_image_source_are_one_cluster(lab: Lab) -> None:
-    from fakes import world
-    from fakes.probe import sample_id
-
     ids = [sample_id(number, Dataset.VSOD) for number in range(12)]
     rows = world.rows(Dataset.VSOD, ids)
     for number, row in enumerate(rows):  # three samples of each of four videos, of equal length
@@ -254,6 +257,35 @@ def test_samples_of_one_image_source_are_one_cluster(lab: Lab) -> None:
     between = 4 * 150.0**2 - 12 * 50.0**2
     assert clustered == pytest.approx(math.sqrt(plain**2 + between / 12**2))
     assert part(outcome)["tasks"][VSOD]["clusters"] == 4
+
+
+def test_an_error_that_one_task_does_not_have_is_unknown_of_the_mean(
+    lab: Lab, tmp_path: Path
+) -> None:
+    lab.make(*Dataset)
+    for dataset, videos in ((Dataset.VSOD, 1), (Dataset.CHANGEIT, 5)):
+        rows = world.rows(dataset, [sample_id(number, dataset) for number in range(14)])
+        for number, row in enumerate(rows):
+            row["image_template"] = f"{dataset.value}/{number % videos}_{{image}}.png"
+            row["num_images"] = 8
+        world.write(lab.data, dataset, rows)
+
+    class OfItsOwn(Reader):
+        def generate_until(self, requests: list[Instance]) -> list[Any]:
+            docs = [self.doc(request) for request in requests]
+            return [doc["answer"] if doc["id"] % 4 else "no" for doc in docs]
+
+    outcome = lab.evaluate(OfItsOwn(4), "proactivebench-mcqa", bootstrap_iters=100)
+    file = saved(outcome, tmp_path)
+    (run,) = rescore.runs([file], Transcript.KIND)
+    again = rescore.rescore(run).results
+    for name in ("proactivebench-mcqa", VSOD):
+        assert outcome.raw["results"][name] == pytest.approx(again["results"][name])
+        assert again["results"][name]["acc_stderr_clustered,none"] == "N/A"
+        assert again["results"][name]["acc_stderr,none"] > 0
+        shown = {line.split()[0]: line for line in render(outcome.raw).splitlines()}
+        assert re.search(r"\d ± \?", shown["mean" if name != VSOD else "vsod"])
+    assert render(again) == render(outcome.raw)
 
 
 # What was shown.
@@ -409,6 +441,10 @@ def test_runs_of_one_second_have_files_of_their_own(vsod: Lab, tmp_path: Path) -
 
 
 # Tables.
+
+
+def test_the_patch_of_the_table_knows_our_part_of_the_results() -> None:
+    assert summary_table._PART == summary.PART
 
 
 def test_tables_hold_what_is_compared_and_end_with_ours(lab: Lab) -> None:

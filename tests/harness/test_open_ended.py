@@ -112,7 +112,7 @@ def test_sample_log_holds_generation_answers_and_all_of_the_verdict() -> None:
         assert split_answers(record["valid_answers"])[-1] == category
         assert record["judge"]["raw"] == "0, 0, 0, 1"
         assert record["judge"]["verdict"] == [0, 0, 0, 1]
-        assert record["judge"]["model"] == "lexical-1"
+        assert record["judge"]["model"] == "lexical-2"
         assert record["judge"]["comparable"] is False
         assert row["arguments"][0] == record["prompt"]  # no list of options
 

@@ -56,7 +56,15 @@ def ask(model: Path, ends: list[str], **changes: int) -> list[Reply]:
 def test_batches_answer_each_question_with_its_own_reply(model: Path, batch_size: int) -> None:
     ends = ["tree", "rewind", "hm", "rewind", "tree", "tree", "hm", "rewind"]
     replies = ask(model, ends, batch_size=batch_size)
-    assert [reply.raw for reply in replies] == [SAYS[end] for end in ends]
+    assert replies == [Reply(SAYS[end], finish="stop") for end in ends]
+
+
+def test_reply_that_is_cut_off_says_so(model: Path) -> None:
+    (whole, cut) = ask(model, ["tree", "rewind"], max_tokens=4)
+    assert (whole.finish, whole.fault) == ("stop", None)
+    assert cut.finish == "length"
+    assert SAYS["rewind"].startswith((cut.raw or "").strip())
+    assert "cut off at the limit on tokens" in (cut.fault or "")
 
 
 def test_thinking_is_kept_in_the_log_and_left_out_of_the_verdict(

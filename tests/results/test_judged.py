@@ -244,7 +244,7 @@ def test_a_broken_line_costs_itself_alone_and_is_named(
 
 def test_samples_without_a_results_file_are_judged_too(server: JudgeServer, results: Path) -> None:
     (results / "model" / f"{RUN}_results.json").unlink()
-    assert "  vsod        9  0.0 ± 0.0  77.8 ± 14.7" in run(results)
+    assert "  vsod        9  0.0 ± ?  77.8 ± ?" in run(results)
 
 
 @pytest.mark.parametrize("damage", ["{", "[1, 2]", ""])

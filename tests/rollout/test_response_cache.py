@@ -211,6 +211,7 @@ FAILURES = [
     "[LMMS_EVAL_BUDGET_EXCEEDED]",
     "[SAFETY_BLOCKED:block_reason=SAFETY]",
     'Error: can only concatenate str (not "NoneType") to str',
+    "[PROACTIVEBENCH_NO_ANSWER] the server sent null in place of a text",
 ]
 
 
@@ -232,7 +233,7 @@ def test_a_failure_that_an_older_release_kept_is_not_served(
         lab.monkeypatch.setenv("LMMS_CACHE_RUN_ID", name)
     kept = (failure, {"output_tokens": 1}) if with_tokens else failure
     with pytest.MonkeyPatch.context() as older:
-        keepable = "proactivebench_tasks.rollout.checked_model._keepable"
+        keepable = "proactivebench_tasks.rollout.checked_model.may_be_kept"
         older.setattr(keepable, lambda outcome: kept)
         cached(lab, Reader(4))
     model = Reader(4)

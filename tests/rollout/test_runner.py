@@ -453,10 +453,10 @@ def test_without_token_counts_none_are_made_up(lab: Lab) -> None:
 
 def test_tokens_of_an_empty_answer_count(lab: Lab) -> None:
     def nothing_visible(answer: str, request: Instance) -> Any:
-        return GenerationResult("", TokenCounts(10, 2, 2))
+        return GenerationResult("", TokenCounts(10, 2))
 
     outcome = lab.evaluate(Probe(4, twist=nothing_visible), VSOD)
-    wanted = {"input_tokens": 10, "output_tokens": 2, "reasoning_tokens": 2}
+    wanted = {"input_tokens": 10, "output_tokens": 2}
     assert list(outcome.tokens[VSOD].values()) == [wanted] * 14
 
 

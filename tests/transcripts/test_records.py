@@ -359,7 +359,7 @@ def test_object_without_a_schema_is_refused(kind: type[Record], text: str) -> No
 @pytest.mark.parametrize("other", ["chess", "", None, ["multiple_choice"], {}], ids=repr)
 def test_other_kind_is_refused(kind: type[Record], other: object) -> None:
     text = spoiled(kind, kind=other)
-    assert refusal(kind, text) == f"a record of kind {other!r}, not {kind.KIND!r}"
+    assert refusal(kind, text) == f"a record of kind {other!r}, not {kind.KIND.value!r}"
     with pytest.raises(RecordError) as error:
         read(text)
     known = "neither 'multiple_choice' nor 'open_ended'"

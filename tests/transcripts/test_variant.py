@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes import world
 
+import proactivebench_tasks
+from proactivebench_tasks.config import JudgeKind
+from proactivebench_tasks.environments import parse_sample
 from proactivebench_tasks.environments.environment import Mode
 from proactivebench_tasks.errors import HarnessError
+from proactivebench_tasks.protocol.builtin import BUILTIN
+from proactivebench_tasks.protocol.samples import Dataset
 from proactivebench_tasks.transcripts.variant import Variant
 
 
@@ -72,6 +80,38 @@ def test_mistyped_value_is_quoted_with_what_was_expected(
 ) -> None:
     with pytest.raises(HarnessError, match=rf"{key} is {value!r}; expected an? {wanted}"):
         Variant.parse({key: value})
+
+
+def test_episodes_of_a_variant_are_made_in_one_place() -> None:
+    """Else a new key would change the episode that is played and not the one that is scored."""
+    package = Path(proactivebench_tasks.__file__).parent
+    makers = [
+        file.name
+        for room in ("transcripts", "rollout", "results", "baselines")
+        for file in (package / room).glob("*.py")
+        if re.search(r"\bEpisode\(", file.read_text("utf-8"))
+    ]
+    assert makers == ["variant.py"]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"mode": Mode.REFERENCE}, {"mode": Mode.RANDOM, "seed": 3}, {"hint": True}]
+)
+def test_an_episode_is_that_of_its_variant(changed: dict[str, Any]) -> None:
+    (row,) = world.rows(Dataset.ROD, [5])
+    episode = Variant(**changed).episode(parse_sample(Dataset.ROD, row), BUILTIN)
+    assert {name: getattr(episode, name) for name in changed} == changed
+
+
+@pytest.mark.parametrize("kind", ["gpt", "LATER", "lexical "])
+def test_unknown_judge_is_named_beside_the_known_ones(kind: str) -> None:
+    with pytest.raises(HarnessError, match=rf"judge is '{kind}'; expected one of openai, hf, "):
+        Variant.parse({"open_ended": True, "judge": kind})
+
+
+@pytest.mark.parametrize("kind", JudgeKind)
+def test_known_judge_is_taken(kind: JudgeKind) -> None:
+    assert Variant.parse({"open_ended": True, "judge": kind.value}).judge == kind.value
 
 
 def test_blocks_of_the_harness_for_other_models_are_passed_over() -> None:
