@@ -19,14 +19,15 @@ from typing import Any
 
 from loguru import logger
 
+from proactivebench_tasks.model_patches import place
+
 _MODULE = "lmms_eval.models.chat.async_openai"
 
 
 @contextmanager
 def kept(lm: Any) -> Iterator[None]:
     """One loop, and a client of its own in it, for a wrapper of this kind."""
-    module: Any = sys.modules.get(_MODULE)
-    if module is None or not isinstance(lm, module.AsyncOpenAIChat):
+    if _MODULE not in sys.modules or not isinstance(lm, place.find(_MODULE, "AsyncOpenAIChat")):
         logger.debug(f"wrapper {type(lm).__name__} starts no event loops")
         yield
         return
@@ -39,7 +40,8 @@ def kept(lm: Any) -> Iterator[None]:
     def run(main: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(main, loop).result()
 
-    original, client = module.asyncio, lm.client
+    module: Any = sys.modules[_MODULE]
+    original, client = place.find(module, "asyncio"), lm.client
     module.asyncio = _with(original, run)
     lm.client = client.copy(http_client=DefaultAsyncHttpxClient())
     try:

@@ -14,19 +14,20 @@ from typing import Any
 
 from loguru import logger
 
+from proactivebench_tasks.model_patches import place
+
 _MODULE = "lmms_eval.models.simple.openai"
 
 
 @contextmanager
 def passed_on(lm: Any) -> Iterator[None]:
     """A client that waits as long for a reply as the user asked."""
-    module: Any = sys.modules.get(_MODULE)
-    if module is None or not isinstance(lm, module.OpenAICompatible):
+    if _MODULE not in sys.modules or not isinstance(lm, place.find(_MODULE, "OpenAICompatible")):
         logger.debug(f"wrapper {type(lm).__name__} has no timeout that would be lost")
         yield
         return
-    parameters = inspect.signature(module.OpenAICompatible).parameters
-    if float(lm.timeout) == parameters["timeout"].default:
+    unless_given = inspect.signature(place.find(_MODULE, "OpenAICompatible")).parameters["timeout"]
+    if float(lm.timeout) == unless_given.default:
         yield
         return
     client = lm.client

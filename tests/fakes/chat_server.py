@@ -63,8 +63,10 @@ def reply(
 class ChatServer:
     """``with ChatServer(script) as server`` serves at ``server.url`` until the block ends."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, keeps_alive: bool = False) -> None:
         self.script = script
+        self.protocol = "HTTP/1.1" if keeps_alive else "HTTP/1.0"
+        self.lock = threading.Lock()
         self.requests: Counter[int] = Counter()  # by sample
         self.limits: set[Any] = set()  # of tokens, as they were asked for
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -82,7 +84,7 @@ class ChatServer:
 
 def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.0"  # each request has a connection of its own
+        protocol_version = server.protocol  # 1.0: each request has a connection of its own
         wbufsize = -1  # headers and body in one packet
 
         def log_message(self, *_: object) -> None:
@@ -91,7 +93,8 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             (sample,) = map(int, re.findall(r"What is sample (\d+)\?", json.dumps(body)))
-            server.requests[sample] += 1
+            with server.lock:
+                server.requests[sample] += 1
             server.limits.add(body.get("max_tokens"))
             sent = server.script(sample)
             self.send_response(200)

@@ -12,7 +12,7 @@ from fakes.probe import ALL, Lab, sample_id
 from lmms_eval import models
 from openai.resources.chat import AsyncCompletions, Completions
 
-from proactivebench_tasks.model_patches import wrappers
+from proactivebench_tasks.model_patches.wrappers import finish_reason
 from proactivebench_tasks.protocol.samples import Dataset
 
 VSOD = ALL[Dataset.VSOD]
@@ -253,7 +253,7 @@ def test_the_tokens_that_a_failure_cost_are_in_the_transcript(lab: Lab) -> None:
 def test_clients_are_as_before_when_our_tasks_are_done(error: type[BaseException] | None) -> None:
     before = Completions.create, AsyncCompletions.create
     try:
-        with wrappers.patched(object()):
+        with finish_reason.told(object()):
             assert Completions.create is not before[0]
             assert AsyncCompletions.create is not before[1]
             if error is not None:
@@ -267,6 +267,6 @@ def test_wrapper_without_such_a_client_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, log: list[str]
 ) -> None:
     monkeypatch.delitem(sys.modules, "openai")
-    with wrappers.patched(object()):
+    with finish_reason.told(object()):
         pass
     assert log == ["DEBUG wrapper object has no client whose replies could be read\n"]
